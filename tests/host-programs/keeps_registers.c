@@ -1,5 +1,7 @@
 // Has ggml linked into it and, in a loop, fills every vector register and checks that it keeps what was
-// put there. It ends, with 0, when somebody writes a line to it; with 1 when a register has changed.
+// put there. With an argument, the number of the last error as well. It ends, with 0, when somebody writes a
+// line to it; with 1 when something has changed.
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +34,8 @@ __attribute__((noinline)) static int ggml_checks_registers(void) {
     return 1;
 }
 
-int main(void) {
+int main(int argc, char ** argv) {
+    (void) argv;
     ggml_backend_t backend = ggml_backend_cpu_init();
     fcntl(0, F_SETFL, O_NONBLOCK);
     puts("ready");
@@ -40,7 +43,8 @@ int main(void) {
     char line;
     long rounds = 0;
     while (read(0, &line, 1) != 1) {
-        if (!ggml_checks_registers()) {
+        errno = EDOM;
+        if (!ggml_checks_registers() || (argc > 1 && errno != EDOM)) {
             return 1;
         }
         rounds++;

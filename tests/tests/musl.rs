@@ -1,5 +1,6 @@
 //! Programs for musl: recorded by an agent of their own, also among programs for glibc.
 
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use ggprof_e2e::musl::Musl;
@@ -113,4 +114,24 @@ fn doctor_knows_the_c_library() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("libc.so · x86_64 · for musl\n"), "{ran:?}");
     assert!(!ran.out.contains("is built for musl"), "{ran:?}");
+}
+
+/// Its loader would not take the agent any more. The program goes on.
+#[test]
+fn a_running_program_is_not_attached_to() {
+    let Some(musl) = Musl::new() else { return };
+    let mut command = musl.command("forks_until_told.c").unwrap();
+    let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(program.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let cache = TempDir::new().unwrap();
+    let mut ggprof = Command::new(&musl.ggprof);
+    ggprof.arg("attach").arg(program.id().to_string()).args(["--duration", "1s"]);
+    ggprof.env("XDG_CACHE_HOME", cache.path()).env_remove("LD_PRELOAD");
+    let ran = Ran::of(ggprof.stdin(Stdio::null()).output().unwrap());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("the program is for musl"), "{ran:?}");
+    program.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(program.wait().unwrap().code(), Some(0), "{ran:?}");
 }

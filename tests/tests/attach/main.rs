@@ -393,7 +393,7 @@ fn a_thread_gets_back_every_register() {
         return eprintln!("not tested: this processor has no AVX");
     }
     let (_directory, session) = Session::in_new_place();
-    let mut program = ready(&mut Command::new(program));
+    let mut program = ready(Command::new(program).arg("errors, too"));
     let output = attach(&session, program.id(), &["--duration", "20ms"]);
     // It computes no graph, so there is nothing to report.
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));

@@ -1,11 +1,12 @@
 //! What every package has in it, by what it is. Where it lies differs.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::fs;
 use std::path::Path;
 
 use super::VERSION;
 use super::archive::{self, Entry};
+use super::documents;
 use crate::shell;
 
 pub(crate) struct Contents {
@@ -26,8 +27,6 @@ impl Contents {
         // A command for this machine: the one in the package may be for another.
         shell::cargo(&["build", "--quiet", "--package", "ggprof"])?;
         let root = shell::root();
-        let names = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
-        let document = |name: &str| Ok((name.to_owned(), read(&root.join(name))?));
         Ok(Self {
             command: read(command)?,
             library: read(library)?,
@@ -36,7 +35,7 @@ impl Contents {
             bash: generated(&["completions", "bash"])?,
             zsh: generated(&["completions", "zsh"])?,
             fish: generated(&["completions", "fish"])?,
-            documents: names.into_iter().map(document).collect::<anyhow::Result<_>>()?,
+            documents: documents::gather(&root)?,
         })
     }
 
@@ -97,6 +96,10 @@ fn generated(words: &[&str]) -> anyhow::Result<Vec<u8>> {
     let command = shell::target().join("debug/ggprof");
     let mut command = shell::command(&command.to_string_lossy(), &["generate"]);
     let output = command.args(words).output().context("cannot start ggprof")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`ggprof generate {}` failed: {said}", words.join(" "));
+    }
     Ok(output.stdout)
 }
 

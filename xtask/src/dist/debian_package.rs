@@ -32,8 +32,13 @@ fn data(contents: &Contents, platform: &Platform) -> anyhow::Result<Vec<Entry>> 
             false => entry,
         });
     }
-    for (name, bytes) in contents.documents.iter().filter(|(name, _)| name.ends_with(".md")) {
-        entries.push(Entry::new(format!("usr/share/doc/ggprof/{name}.gz"), archive::gzip(bytes)?));
+    for (name, bytes) in contents.documents.iter().filter(|(name, _)| !name.starts_with("LICENSE"))
+    {
+        let path = format!("usr/share/doc/ggprof/{name}");
+        entries.push(match name.ends_with(".md") {
+            true => Entry::new(format!("{path}.gz"), archive::gzip(bytes)?),
+            false => Entry::new(path, bytes.clone()),
+        });
     }
     Ok(entries)
 }

@@ -9,12 +9,14 @@ mod archive;
 mod built;
 pub(crate) mod contents;
 mod debian_package;
+mod documents;
 mod emulated_trial;
 mod linker;
 mod needs;
 mod trial;
 mod wheel;
 
+use anyhow::ensure;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,10 @@ use crate::shell;
 use contents::Contents;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Bytes of what is handed out. What makes one of them larger has to be worth it.
+const LARGEST_COMMAND: usize = 8_000_000;
+const LARGEST_WHEEL: usize = 5_000_000;
 
 /// What the command is handed out for. Another processor gets a row here, and rows of its agents in
 /// `built.rs`.
@@ -92,12 +98,19 @@ fn pack(platform: &Platform, contents: &Contents, directory: &Path) -> anyhow::R
         println!("{:>9} bytes  {}", bytes.len(), path.display());
         Ok(path)
     };
+    at_most("the command", contents.command.len(), LARGEST_COMMAND)?;
     let tarball = contents.tarball(&name)?;
     let (wheel, wheel_name) = wheel::make(contents, platform)?;
+    at_most("the wheel", wheel.len(), LARGEST_WHEEL)?;
     let debian = debian_package::make(contents, platform)?;
     Ok(Packages {
         tarball: write(format!("{name}.tar.gz"), tarball)?,
         wheel: write(wheel_name, wheel)?,
         debian: write(format!("ggprof_{VERSION}_{}.deb", platform.debian), debian)?,
     })
+}
+
+fn at_most(what: &str, bytes: usize, most: usize) -> anyhow::Result<()> {
+    ensure!(bytes <= most, "{what} has {bytes} bytes, and is to have at most {most}");
+    Ok(())
 }

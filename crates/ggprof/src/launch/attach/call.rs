@@ -36,6 +36,8 @@ pub(super) struct Caller {
     /// Below this the stack is free.
     stack: u64,
     stopped: Instant,
+    /// Where its number of the last error is, and what it was.
+    error_number: Option<(u64, [u8; 4])>,
     /// Whether it is ours to bring back: not while it makes a call, nor when it has gone back by itself.
     is_in_hand: bool,
 }
@@ -69,8 +71,19 @@ impl Caller {
             block,
             stack: block,
             stopped,
+            error_number: None,
             is_in_hand: true,
         }))
+    }
+
+    /// What it is going to call sets the number of the last error, which a thread that computes may look at
+    /// afterwards. `function` tells where that is.
+    pub(super) fn keep_error_number(&mut self, function: u64) -> anyhow::Result<()> {
+        let at = self.call(function, [0, 0])?;
+        let mut number = [0; 4];
+        self.read(at, &mut number)?;
+        self.error_number = Some((at, number));
+        Ok(())
     }
 
     /// Puts bytes on the thread's stack, where they stay until it is let go; where they are.
@@ -141,6 +154,9 @@ impl Caller {
     /// Everything is as it was, and the thread goes on; for how long it stood.
     pub(super) fn let_go(mut self) -> io::Result<Duration> {
         if self.is_in_hand {
+            if let Some((at, number)) = &self.error_number {
+                self.memory.write_all_at(number, *at)?;
+            }
             // The place where it goes on comes last: until then it has its own way back.
             self.tracee.block_signals(self.signals)?;
             self.others_before.give_back(&mut self.tracee)?;

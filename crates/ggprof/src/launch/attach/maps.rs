@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,10 +34,13 @@ pub(super) fn of(pid: u32) -> io::Result<Vec<Mapping>> {
     let text = std::fs::read(directory.join("maps"))?;
     let mut maps: Vec<Mapping> =
         String::from_utf8_lossy(&text).lines().filter_map(mapping).collect();
-    // The program's own file may have been replaced since, or be gone; the kernel still leads to it.
+    // The program's own file may have been replaced since, or be gone; the kernel still leads to it. It
+    // keeps its name otherwise: it may be a loader that was told to run something.
     let link = directory.join("exe");
     if let Ok(program) = link.read_link() {
-        let of_program = maps.iter_mut().filter(|mapping| mapping.path == program);
+        let found = program.metadata().ok().map(|found| found.ino());
+        let is_it = |mapping: &Mapping| mapping.path == program && found != Some(mapping.inode);
+        let of_program = maps.iter_mut().filter(|mapping| is_it(mapping));
         of_program.for_each(|mapping| mapping.path.clone_from(&link));
     }
     Ok(maps)

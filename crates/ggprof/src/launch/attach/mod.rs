@@ -71,6 +71,7 @@ fn load_and_ask(
     let pid = process.pid;
     let library = agent.library(Some(process.libc));
     let open = symbol::of_loader(pid, process.libc)?;
+    let error_number = symbol::of_error_number(pid, process.libc)?;
     let (file, inode) = match &process.agent {
         Some(loaded) => (loaded.file(pid, library)?, loaded.inode()),
         None => (library, std::fs::metadata(library)?.ino()),
@@ -82,10 +83,11 @@ fn load_and_ask(
     }
     let (answer, one_stood) = apart::from_us(|| {
         let mut caller = choice::stop_one(pid)?;
-        let loaded = match process.agent {
+        let kept = caller.keep_error_number(error_number);
+        let loaded = kept.and_then(|()| match process.agent {
             Some(_) => Ok(()),
             None => load(&mut caller, library, open),
-        };
+        });
         let function = loaded.and_then(|()| function.address(pid));
         let answer = function.and_then(|function| ask(&mut caller, function, settings));
         let one_stood = caller.let_go()?;
@@ -99,7 +101,7 @@ fn load_and_ask(
     let (all_stood, unchanged) = match changed {
         Ok(all_stood) => (all_stood, None),
         Err(why) => {
-            go_without_changes(pid, &without)?;
+            go_without_changes(pid, error_number, &without)?;
             (None, Some(why))
         }
     };
@@ -108,11 +110,12 @@ fn load_and_ask(
 
 /// The agent has prepared for changes of code that could not be made: it has to know before anything is
 /// recorded.
-fn go_without_changes(pid: u32, without: &OfAgent) -> anyhow::Result<()> {
+fn go_without_changes(pid: u32, error_number: u64, without: &OfAgent) -> anyhow::Result<()> {
     let function = without.address(pid)?;
     let answer = apart::from_us(|| {
         let mut caller = choice::stop_one(pid)?;
-        let answer = caller.call(function, [0, 0]);
+        let kept = caller.keep_error_number(error_number);
+        let answer = kept.and_then(|()| caller.call(function, [0, 0]));
         caller.let_go()?;
         answer
     })??;

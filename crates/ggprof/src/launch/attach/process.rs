@@ -58,6 +58,7 @@ impl Process {
         let maps = maps::of(pid)
             .with_context(|| format!("process {pid} does not show what it has loaded"))?;
         let agent = LoadedAgent::find(&maps);
+        libc_allows(libc, agent.is_some())?;
         if !has_ggml(&maps) {
             bail!(
                 "{name} (process {pid}) has not loaded ggml. Attach when it has loaded its model, or \
@@ -248,6 +249,18 @@ fn program_allows(directory: &Path, agent: &Agent) -> anyhow::Result<Libc> {
         .with_context(|| format!("{} is not a program that loads libraries", path.display()))
 }
 
+/// The agent's memory of each thread is reached without the loader's help, for speed. musl grants that only
+/// to what comes with the program.
+fn libc_allows(libc: Libc, is_loaded: bool) -> anyhow::Result<()> {
+    if libc == Libc::Musl && !is_loaded {
+        bail!(
+            "the program is for musl, whose loader does not load ggprof's agent into programs that run \
+             already. Start it with `ggprof run`."
+        );
+    }
+    Ok(())
+}
+
 fn has_ggml(maps: &[Mapping]) -> bool {
     let code = || maps.iter().filter(|mapping| mapping.is_code && mapping.inode != 0);
     let is_named = |mapping: &Mapping| mapping.file_name().contains("ggml");
@@ -326,6 +339,11 @@ mod tests {
             assert_eq!(filters(seccomp), count, "{seccomp}");
         }
         assert!(same_files(std::process::id(), "").is_ok());
+        for (libc, is_loaded, is_allowed) in
+            [(Libc::Glibc, false, true), (Libc::Musl, true, true), (Libc::Musl, false, false)]
+        {
+            assert_eq!(libc_allows(libc, is_loaded).is_ok(), is_allowed, "{libc:?} {is_loaded}");
+        }
         assert!(emulator_allows(Path::new("/usr/bin/llama-server")).is_ok());
         assert!(emulator_allows(Path::new("/usr/bin/qemu-aarch64-static")).is_err());
     }

@@ -23,7 +23,7 @@ pub(super) fn of_loader(pid: u32, libc: Libc) -> anyhow::Result<u64> {
             (|name| name.starts_with("libdl.so") || name.starts_with("libdl-"), "dlopen"),
             (is_libc, "__libc_dlopen_mode"),
         ],
-        Libc::Musl => &[(|name| name.starts_with("ld-musl") || name == "libc.so", "dlopen")],
+        Libc::Musl => &[(is_musl, "dlopen")],
     };
     for (is_it, function) in places {
         let file = maps.iter().find(|mapping| mapping.is_code && is_it(mapping.file_name()));
@@ -34,6 +34,22 @@ pub(super) fn of_loader(pid: u32, libc: Libc) -> anyhow::Result<u64> {
         }
     }
     bail!("the function that opens libraries was not found in the program's C library")
+}
+
+/// The function that tells where a thread's `errno` is.
+pub(super) fn of_error_number(pid: u32, libc: Libc) -> anyhow::Result<u64> {
+    let is_it = match libc {
+        Libc::Glibc => is_libc,
+        Libc::Musl => is_musl,
+    };
+    let maps = maps::of(pid)?;
+    let file = maps.iter().find(|mapping| mapping.is_code && is_it(mapping.file_name()));
+    let found = file.map(|file| address(&maps, file, "__errno_location")).transpose()?;
+    found.flatten().context("the program's C library does not tell where errors are kept")
+}
+
+fn is_musl(name: &str) -> bool {
+    name.starts_with("ld-musl") || name == "libc.so"
 }
 
 fn is_libc(name: &str) -> bool {

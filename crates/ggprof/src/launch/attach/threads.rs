@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn threads_that_may_hold_a_lock_are_not_asked() {
         let sleep = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_nanosleep);
-        let epoll = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_epoll_wait);
+        let epoll = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_epoll_pwait);
         let maps = maps::of(std::process::id()).unwrap();
         let rank = |text: &str| rank(&SystemCall::read(text)?, &maps);
         assert!(rank(&sleep) < rank(&epoll));
