@@ -20,6 +20,10 @@ pub(crate) enum Way {
 
 /// For one graph after the other.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, on the stack, while a graph is computed"
+)]
 pub(crate) enum OneNodeGraphs {
     View(ViewOfGraph, Option<GraphHead>),
     Own(OwnGraph),
