@@ -1,5 +1,5 @@
 //! When the results of a call are there. Where a device computes them, the call may return long before,
-//! and what tells is how long the program waits for them; [`done`](crate::done) does it for recordings.
+//! and what tells is how long the program waits for them; [`done`](crate::done()) does it for recordings.
 
 use hashbrown::HashMap;
 
