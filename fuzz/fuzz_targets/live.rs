@@ -42,8 +42,8 @@ fuzz_target!(|data: &[u8]| {
             file.set_len((at + BLOCK_BYTES) as u64).expect("room");
             put(file, at as u64, &block(*index as u32, content));
         }
-        let Ok(news) = live.look() else { return };
         let now_ns = u64::from(data[0]) << (8 * look);
+        let Ok(news) = live.look(now_ns) else { return };
         let frame = watch.take(live.descriptions(), news, now_ns);
         for line in screen(&frame, &Shown::default(), (80, 24)) {
             assert!(!line.contains(|c: char| c.is_control() && c != '\u{1b}'), "{line:?}");
