@@ -18,6 +18,7 @@ use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::batch_facts::{BatchFacts, Places};
 use crate::lock::{HeldAtFork, Ranked, rank};
+use crate::memory;
 
 /// A program has one or two, and frees them.
 const MOST_BATCHES: usize = 64;
@@ -171,7 +172,12 @@ impl Built {
         let (last, _) = Self::chunk_of(row);
         for (number, chunk) in self.chunks.get(..=last).into_iter().flatten().enumerate() {
             let rows = FIRST_CHUNK << number.saturating_sub(1);
-            chunk.get_or_init(|| (0..rows).map(|_| Row::default()).collect());
+            chunk.get_or_init(|| {
+                let mut new = Vec::new();
+                memory::made_room(new.try_reserve_exact(rows));
+                new.resize_with(rows, Row::default);
+                new.into_boxed_slice()
+            });
         }
     }
 }
@@ -223,6 +229,7 @@ pub(crate) fn note_guarded(this: &ThisThread, batch: Pointer, change: Change) {
         Change::Sequence { row, sequence } => {
             let is_new = |row: &Row| row.sequence.load(Relaxed) != sequence;
             if built.existing(row).is_some_and(is_new) {
+                memory::made_room(others.more.try_reserve(1));
                 others.more.push((place, row as usize, sequence));
                 built.has_more.store(true, Relaxed);
             }
