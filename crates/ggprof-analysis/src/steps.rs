@@ -344,8 +344,7 @@ impl Lookup<'_> {
             || (self.read.contains(&(batch.context, batch.call)) && !goes_on(&turn.parts));
         let kind = match turn.parts.is_empty() {
             _ if encodes => StepKind::Encoding,
-            // More sequences than can be told, one token of each.
-            true if batch.tokens > Some(1) && batch.outputs == batch.tokens => StepKind::Generation,
+            true if has_result_of_each(batch) => StepKind::Generation,
             true => Guess { tokens, ..guess }.kind(),
             false => kind_of(&turn.parts, tokens),
         };
@@ -380,6 +379,11 @@ impl Guess {
             Some(_) => StepKind::Prompt,
         }
     }
+}
+
+/// Of a batch whose sequences are not known: they are more than can be told, with one token of each.
+pub(crate) fn has_result_of_each(batch: &Batch) -> bool {
+    batch.tokens > Some(1) && batch.outputs == batch.tokens
 }
 
 pub(crate) fn kind_of(parts: &[Part], tokens: Option<u64>) -> StepKind {

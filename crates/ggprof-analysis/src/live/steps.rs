@@ -9,7 +9,7 @@ use super::trials::Trials;
 use super::{Counters, Wait};
 use crate::drafts::{Evidence, follows};
 use crate::sequences::{Role, Sequences, Turn};
-use crate::steps::{Part, StepKind, Stream, goes_on, kind_of};
+use crate::steps::{Part, StepKind, Stream, goes_on, has_result_of_each, kind_of};
 use ggprof_trace::formats::spool::News;
 use ggprof_trace::{Batch, BatchFunction, ContextChange, ContextChangeKind, Trace};
 use hashbrown::{HashMap, HashSet};
@@ -117,6 +117,7 @@ impl Steps {
         let encodes = batch.function == BatchFunction::Encode;
         let kind = match encodes {
             true => StepKind::Encoding,
+            false if turn.parts.is_empty() && has_result_of_each(batch) => StepKind::Generation,
             false => kind_of(&turn.parts, batch.tokens.map(u64::from)),
         };
         self.kinds.insert(batch.call, kind);

@@ -1,6 +1,6 @@
 use super::*;
 use ggprof_trace::formats::spool::{LiveOp, Standing};
-use ggprof_trace::{BackendIndex, Batch, ContextChange, NodeId, text_fixture};
+use ggprof_trace::{BackendIndex, Batch, ContextChange, NodeId, Trace, text_fixture};
 
 fn recorded() -> News {
     let standing = Standing { is_recording: true, ..Standing::default() };
@@ -10,7 +10,10 @@ fn recorded() -> News {
 /// Looks at batches that are written as in [`text_fixture`], each at once when it is over, and some
 /// time later.
 fn watched(text: &str, last_op_of: impl Fn(u32) -> Option<NodeId>) -> Watch {
-    let trace = text_fixture::parse(text);
+    watched_trace(&text_fixture::parse(text), last_op_of)
+}
+
+fn watched_trace(trace: &Trace, last_op_of: impl Fn(u32) -> Option<NodeId>) -> Watch {
     let mut watch = Watch::default();
     let mut changes = trace.context_changes.iter().copied().peekable();
     for batch in &trace.batches {
@@ -26,10 +29,20 @@ fn watched(text: &str, last_op_of: impl Fn(u32) -> Option<NodeId>) -> Watch {
             ops: last_op_of(call).map(op).into_iter().collect(),
             ..recorded()
         };
-        watch.take(&trace, news, end_ns);
+        watch.take(trace, news, end_ns);
     }
-    watch.take(&trace, recorded(), watch.last_look_ns.unwrap() + 3 * SECOND_NS);
+    watch.take(trace, recorded(), watch.last_look_ns.unwrap() + 3 * SECOND_NS);
     watch
+}
+
+/// As it was recorded where a program's batches could not be read to their end.
+#[test]
+fn more_sequences_than_are_known_generate() {
+    let mut trace =
+        text_fixture::parse("backend 0 CPU cpu\nbatch 0..9 0:0+300!300\nbatch 20..29 0:300+4!1");
+    trace.batches.iter_mut().for_each(|batch| batch.sequences.clear());
+    let counters = watched_trace(&trace, |_| None).counters().clone();
+    assert_eq!((counters.generated_tokens, counters.prompt_tokens), (300, 4));
 }
 
 #[test]

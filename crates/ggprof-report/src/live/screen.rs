@@ -135,7 +135,7 @@ fn tokens(frame: &Frame) -> Vec<String> {
         format!("prompt       {:>8.1} tokens/s{under_way}", frame.prompt_speed),
         format!("generation   {:>8.1} tokens/s", frame.generation_speed),
         format!("requests     {:>8}   batch {batch}   depth {depth}", frame.requests),
-        format!("first token  {}, without any queue", percentiles(frame.first_token_ns)),
+        format!("first token  {}, from its first batch on", percentiles(frame.first_token_ns)),
         format!("next token   {}", percentiles(frame.between_tokens_ns)),
     ]
 }
