@@ -31,9 +31,11 @@ impl<'s> OnScreen<'s> {
             ggprof = built::ggprof().display(),
         );
         let mut terminal = Command::new("script");
-        // The shell would end with its terminal, and not say how `top` ended.
-        let commands = format!("trap : HUP; {commands}");
-        terminal.args(["-qec", &commands, "/dev/null"]).current_dir(session.file(""));
+        // The shell would end with its terminal or by the terminal's keys, as some shells do and others do
+        // not, and not say how `top` ended.
+        let commands = format!("trap : HUP INT QUIT; {commands}");
+        terminal.args(["-qec", &commands, "/dev/null"]).env("SHELL", "/bin/sh");
+        terminal.current_dir(session.file(""));
         for (name, value) in session.ggprof(&[]).get_envs() {
             terminal.env(name, value.unwrap_or_default());
         }

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use ggprof_spool::attaching::{AttachAnswer, encode};
+use ggprof_spool::attaching::{AttachAnswer, BUSY, PREPARED, Refused, encode};
 
 use crate::config::Environment;
 use crate::lifecycle;
@@ -19,10 +19,8 @@ use crate::recorder::current;
 /// `settings` are such strings, and nobody else calls this meanwhile.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ggprof_agent_attach(settings: *const c_char) -> *const u8 {
-    // A thread that was stopped inside the agent may hold its locks.
-    let busy = Err("one of its threads was inside ggprof's own code. Try again".to_owned());
-    let fault = Err("an internal fault of ggprof; the program itself is not affected".to_owned());
-    let answer: AttachAnswer = guard(busy, |_| {
+    let fault = Err("an internal fault of ggprof; the program itself is not affected".into());
+    let answer: AttachAnswer = guard(Err(Refused::Busy), |_| {
         let faults = current::faults();
         let answer = contained(fault, || {
             // SAFETY: the caller's contract.
@@ -38,17 +36,17 @@ unsafe extern "C" fn ggprof_agent_attach(settings: *const c_char) -> *const u8 {
     Box::leak(encode(&answer).into_boxed_slice()).as_ptr()
 }
 
-/// The changes of code in the answer cannot be made: the recording does without. Returns 1 when that is
-/// prepared.
+/// The changes of code in the answer cannot be made: the recording does without (`WITHOUT` says what is
+/// returned).
 ///
 /// # Safety
 /// Nobody else calls this meanwhile.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ggprof_agent_go_without() -> usize {
-    guard(0, |this| {
+    guard(BUSY, |this| {
         contained(0, || {
             lifecycle::go_without_changes(this);
-            1
+            PREPARED
         })
     })
 }

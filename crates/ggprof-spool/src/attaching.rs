@@ -5,9 +5,12 @@
 /// behind them, and returns the address of the encoded answer.
 pub const FUNCTION: &str = "ggprof_agent_attach";
 
-/// The function that is called where the changes could not be made. It takes nothing, and returns 1 when
-/// the recording can begin without them.
+/// The function that is called where the changes could not be made. It takes nothing, and returns
+/// [`PREPARED`] when the recording can begin without them, or [`BUSY`].
 pub const WITHOUT: &str = "ggprof_agent_go_without";
+pub const PREPARED: usize = 1;
+/// The thread is inside the agent, whose locks it may hold: another one has to be asked, or later.
+pub const BUSY: usize = 2;
 
 /// The longest change of code.
 pub const LONGEST: usize = 16;
@@ -51,7 +54,26 @@ impl Change {
 }
 
 /// The changes, or why there is nothing to record.
-pub type AttachAnswer = Result<Vec<Change>, String>;
+pub type AttachAnswer = Result<Vec<Change>, Refused>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// As [`BUSY`].
+    Busy,
+    Because(String),
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Refused {
+        Refused::Because(why)
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(why: &str) -> Refused {
+        Refused::Because(why.to_owned())
+    }
+}
 
 /// As bytes, with their number in front.
 pub fn encode(answer: &AttachAnswer) -> Vec<u8> {
@@ -66,10 +88,11 @@ pub fn encode(answer: &AttachAnswer) -> Vec<u8> {
                 body.extend(change.after);
             }
         }
-        Err(problem) => {
+        Err(Refused::Because(problem)) => {
             body.push(0);
             body.extend(problem.as_bytes());
         }
+        Err(Refused::Busy) => body.push(2),
     }
     let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
     bytes.extend(body);
@@ -86,10 +109,11 @@ pub fn length(front: [u8; LENGTH_BYTES]) -> Option<usize> {
 pub fn decode(body: &[u8]) -> Option<AttachAnswer> {
     let (kind, rest) = body.split_first()?;
     match kind {
-        0 => Some(Err(String::from_utf8_lossy(rest).into_owned())),
+        0 => Some(Err(Refused::Because(String::from_utf8_lossy(rest).into_owned()))),
         1 if rest.len() % CHANGE_BYTES == 0 => {
             rest.chunks_exact(CHANGE_BYTES).map(change).collect::<Option<Vec<_>>>().map(Ok)
         }
+        2 if rest.is_empty() => Some(Err(Refused::Busy)),
         _ => None,
     }
 }
@@ -117,7 +141,8 @@ mod tests {
     fn answers_come_back_as_they_were() {
         is_kept(Ok(Vec::new()));
         is_kept(Ok(vec![Change::new(7, &[1, 2, 3], &[4, 5, 6]).unwrap(); 3]));
-        is_kept(Err("there is no room".to_owned()));
+        is_kept(Err("there is no room".into()));
+        is_kept(Err(Refused::Busy));
     }
 
     #[test]
@@ -126,7 +151,7 @@ mod tests {
         assert_eq!(length([0xff; 4]), None);
         let mut too_long = [1; 1 + CHANGE_BYTES];
         too_long[9] = LONGEST as u8 + 1;
-        for body in [&[][..], &[2], &[1, 0], &too_long] {
+        for body in [&[][..], &[3], &[2, 0], &[1, 0], &too_long] {
             assert_eq!(decode(body), None, "{body:?}");
         }
         assert_eq!(Change::new(0, &[0; LONGEST + 1], &[0; LONGEST + 1]), None);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ggprof_e2e::controlled::Session;
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::{built, published_ggml, source_ggml};
+use rustix::fs::{CWD, Mode, mkfifoat};
 
 use crate::{
     Ready, attach, check_every_node, computing, go_on, is_too_early, ready, results, said, times,
@@ -49,6 +50,32 @@ fn has_ended(said: &str) -> bool {
     ["there is no process", "has ended", "ended before ggprof was attached to it"]
         .iter()
         .any(|words| said.contains(words))
+}
+
+/// Its loader waits for a library that it is told to load first, and has nothing of the program's yet.
+#[test]
+fn a_program_may_have_been_started_just_now() {
+    let Some(program) = source_ggml::linked_into("computes_until_told.c") else { return };
+    for (comes_after, is_recorded) in
+        [(Duration::from_millis(300), true), (Duration::from_millis(1500), false)]
+    {
+        let (_directory, session) = Session::in_new_place();
+        let library = session.file("library.so");
+        mkfifoat(CWD, &library, Mode::RWXU).expect("a pipe");
+        let mut command = Command::new(&program);
+        command.env("LD_PRELOAD", &library).stderr(Stdio::null());
+        let program = Ready(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        let attach = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(comes_after);
+                std::fs::write(&library, "no library")
+            });
+            attach(&session, program.id(), &["--duration", "300ms", "-o", "p.ggprof"])
+        });
+        let expected = if is_recorded { "One thread stood for" } else { "is still being loaded" };
+        assert!(said(&attach).contains(expected), "{}", said(&attach));
+        assert_eq!(program.told_to_end().status.code(), Some(0));
+    }
 }
 
 /// Its children go on where they are, those that it forks while a thread of it is asked as well: by itself,

@@ -31,16 +31,22 @@ use super::Agent;
 use aarch64 as processor;
 use anyhow::{Context, anyhow, bail};
 use call::Caller;
-use ggprof_spool::attaching::{self, Change, FUNCTION, LENGTH_BYTES, WITHOUT};
+use ggprof_spool::attaching::{
+    self, BUSY, Change, FUNCTION, LENGTH_BYTES, PREPARED, Refused, WITHOUT,
+};
 pub(crate) use process::Process as Running;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use symbol::OfAgent;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as processor;
+
+/// How long to look for a thread that is not inside the agent.
+const TIME_TO_ASK: Duration = Duration::from_secs(5);
+const BETWEEN: Duration = Duration::from_millis(5);
 
 /// What was done to the program.
 #[derive(Debug)]
@@ -70,6 +76,7 @@ fn load_and_ask(
 ) -> anyhow::Result<Attached> {
     let pid = process.pid;
     let library = agent.library(Some(process.libc));
+    symbol::wait_for_libc(pid, process.libc)?;
     let open = symbol::of_loader(pid, process.libc)?;
     let error_number = symbol::of_error_number(pid, process.libc)?;
     let (file, inode) = match &process.agent {
@@ -81,19 +88,12 @@ fn load_and_ask(
     if process.agent.is_some() {
         abandoned::end(pid)?;
     }
-    let (answer, one_stood) = apart::from_us(|| {
-        let mut caller = choice::stop_one(pid)?;
-        let kept = caller.keep_error_number(error_number);
-        let loaded = kept.and_then(|()| match process.agent {
-            Some(_) => Ok(()),
-            None => load(&mut caller, library, open),
-        });
-        let function = loaded.and_then(|()| function.address(pid));
-        let answer = function.and_then(|function| ask(&mut caller, function, settings));
-        let one_stood = caller.let_go()?;
-        anyhow::Ok((answer, one_stood))
-    })??;
-    let changes = answer?;
+    let (changes, one_stood) = on_a_thread(pid, error_number, |caller| {
+        if process.agent.is_none() {
+            load(caller, library, open)?;
+        }
+        ask(caller, function.address(pid)?, settings)
+    })?;
     let changed = match &changes[..] {
         [] => Ok(None),
         changes => apart::from_us(|| code::change(pid, changes))?.map(Some),
@@ -112,16 +112,39 @@ fn load_and_ask(
 /// recorded.
 fn go_without_changes(pid: u32, error_number: u64, without: &OfAgent) -> anyhow::Result<()> {
     let function = without.address(pid)?;
-    let answer = apart::from_us(|| {
-        let mut caller = choice::stop_one(pid)?;
-        let kept = caller.keep_error_number(error_number);
-        let answer = kept.and_then(|()| caller.call(function, [0, 0]));
-        caller.let_go()?;
-        answer
-    })??;
-    match answer {
-        1 => Ok(()),
-        _ => bail!("nothing is recorded, because of an internal fault of ggprof"),
+    let (answer, _) = on_a_thread(pid, error_number, |caller| {
+        let answer = caller.call(function, [0, 0])?;
+        Ok((answer != BUSY as u64).then_some(answer))
+    })?;
+    match answer == PREPARED as u64 {
+        true => Ok(()),
+        false => bail!("nothing is recorded, because of an internal fault of ggprof"),
+    }
+}
+
+/// A thread of the program is asked, and another one or later again where it is `None`: that one was inside
+/// the agent. Also for how long the thread stood.
+fn on_a_thread<T: Send>(
+    pid: u32,
+    error_number: u64,
+    ask: impl Fn(&mut Caller) -> anyhow::Result<Option<T>> + Sync,
+) -> anyhow::Result<(T, Duration)> {
+    let begun = Instant::now();
+    loop {
+        let (answer, stood) = apart::from_us(|| {
+            let mut caller = choice::stop_one(pid)?;
+            let kept = caller.keep_error_number(error_number);
+            let answer = kept.and_then(|()| ask(&mut caller));
+            let stood = caller.let_go()?;
+            anyhow::Ok((answer, stood))
+        })??;
+        match answer? {
+            Some(answer) => return Ok((answer, stood)),
+            None if begun.elapsed() < TIME_TO_ASK => std::thread::sleep(BETWEEN),
+            None => {
+                bail!("nothing is recorded: its threads are inside ggprof's own code. Try again")
+            }
+        }
     }
 }
 
@@ -143,7 +166,7 @@ fn ask(
     caller: &mut Caller,
     function: u64,
     settings: &[(&str, OsString)],
-) -> anyhow::Result<Vec<Change>> {
+) -> anyhow::Result<Option<Vec<Change>>> {
     let mut block = Vec::new();
     for (name, value) in settings {
         block.extend_from_slice(name.as_bytes());
@@ -160,7 +183,8 @@ fn ask(
     let mut body = vec![0; attaching::length(front).with_context(|| format!("{}", unknown()))?];
     caller.read(at + LENGTH_BYTES as u64, &mut body)?;
     match attaching::decode(&body).ok_or_else(unknown)? {
-        Ok(changes) => Ok(changes),
-        Err(problem) => bail!("nothing is recorded: {problem}"),
+        Ok(changes) => Ok(Some(changes)),
+        Err(Refused::Busy) => Ok(None),
+        Err(Refused::Because(problem)) => bail!("nothing is recorded: {problem}"),
     }
 }

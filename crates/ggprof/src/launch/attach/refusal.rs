@@ -3,6 +3,7 @@
 use super::process;
 use super::tracee::{TIME_TO_STOP, Tracee};
 use anyhow::anyhow;
+use std::path::Path;
 
 /// Why a thread cannot be stopped. `None` if there is nothing to say: it has ended, or did not stop before
 /// and is in our own hands since.
@@ -12,7 +13,8 @@ pub(super) fn of_thread(thread: i32) -> Option<anyhow::Error> {
         return None;
     }
     match process::tracer(&status) {
-        Some(tracer) if tracer == std::process::id().to_string() => None,
+        // The system names the thread that does it.
+        Some(tracer) if Path::new("/proc/self/task").join(tracer).exists() => None,
         // Whoever debugged it, another ggprof perhaps, may have gone since.
         Some(tracer) => Some(anyhow!(
             "thread {thread} of the program is being debugged by process {tracer}, and two cannot do that \
@@ -85,6 +87,18 @@ fn without_sudo(pid: u32, status: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn what_is_in_our_own_hands_is_not_refused() {
+        let mut program = Command::new("sleep").arg("60").spawn().unwrap();
+        let thread = program.id().cast_signed();
+        let tracee = Tracee::stop(thread, TIME_TO_STOP).unwrap();
+        assert_eq!(of_thread(thread).map(|error| error.to_string()), None);
+        drop(tracee);
+        program.kill().unwrap();
+        program.wait().unwrap();
+    }
 
     #[test]
     fn commands_are_for_the_programs_user() {

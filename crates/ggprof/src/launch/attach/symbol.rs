@@ -9,9 +9,31 @@ use object::{Endianness, elf};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Whether a library's file has such a name.
 type IsFile = fn(&str) -> bool;
+
+/// How long a program may take to come to its C library.
+const TIME_TO_LOAD: Duration = Duration::from_secs(1);
+const BETWEEN: Duration = Duration::from_millis(2);
+
+/// A program that was started just now is still being loaded.
+pub(super) fn wait_for_libc(pid: u32, libc: Libc) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    while !maps::of(pid)?
+        .iter()
+        .any(|mapping| mapping.is_code && is_file_of(libc)(mapping.file_name()))
+    {
+        if begun.elapsed() > TIME_TO_LOAD {
+            bail!(
+                "the program has not come to its C library yet: it is still being loaded. Try again"
+            );
+        }
+        std::thread::sleep(BETWEEN);
+    }
+    Ok(())
+}
 
 /// The function that opens libraries.
 pub(super) fn of_loader(pid: u32, libc: Libc) -> anyhow::Result<u64> {
@@ -38,14 +60,18 @@ pub(super) fn of_loader(pid: u32, libc: Libc) -> anyhow::Result<u64> {
 
 /// The function that tells where a thread's `errno` is.
 pub(super) fn of_error_number(pid: u32, libc: Libc) -> anyhow::Result<u64> {
-    let is_it = match libc {
-        Libc::Glibc => is_libc,
-        Libc::Musl => is_musl,
-    };
+    let is_it = is_file_of(libc);
     let maps = maps::of(pid)?;
     let file = maps.iter().find(|mapping| mapping.is_code && is_it(mapping.file_name()));
     let found = file.map(|file| address(&maps, file, "__errno_location")).transpose()?;
     found.flatten().context("the program's C library does not tell where errors are kept")
+}
+
+fn is_file_of(libc: Libc) -> IsFile {
+    match libc {
+        Libc::Glibc => is_libc,
+        Libc::Musl => is_musl,
+    }
 }
 
 fn is_musl(name: &str) -> bool {
