@@ -33,8 +33,13 @@ pub struct Arm64 {
 impl Arm64 {
     /// `None`, with a sentence, where it cannot be had.
     pub fn new() -> Option<Self> {
-        static READY: OnceLock<Option<Arm64>> = OnceLock::new();
-        READY.get_or_init(|| tool::fetched("ggml for aarch64", Self::fetched())).clone()
+        static TOLD: OnceLock<Option<Arm64>> = OnceLock::new();
+        TOLD.get_or_init(|| tool::fetched("ggml for aarch64", Self::prepared())).clone()
+    }
+
+    pub(crate) fn prepared() -> Result<Self, String> {
+        static READY: OnceLock<Result<Arm64, String>> = OnceLock::new();
+        READY.get_or_init(Self::fetched).clone()
     }
 
     fn fetched() -> Result<Self, String> {

@@ -30,6 +30,10 @@ impl Musl {
         tool::fetched("a ggml for musl", Self::with(agent))
     }
 
+    pub(crate) fn prepared() -> Result<Self, String> {
+        Self::with(agent()?)
+    }
+
     fn with(agent: PathBuf) -> Result<Self, String> {
         static GGPROF: OnceLock<PathBuf> = OnceLock::new();
         let wheel = pypi::unpacked_for("pywhispercpp", "1.5.1", "musllinux_1_2_x86_64")?;
@@ -85,7 +89,7 @@ impl Musl {
 }
 
 /// The agent for musl, not optimised.
-fn agent() -> Result<PathBuf, String> {
+pub(crate) fn agent() -> Result<PathBuf, String> {
     tool::output(&mut cargo_for_agent(&["build"])?)?;
     Ok(target_directory().join(TARGET).join("debug/libggprof_agent.so"))
 }

@@ -19,17 +19,20 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     };
     println!("Speed is that of the recorded program over that of the same without the agent.");
     println!();
-    println!("| program | nodes | recorded | ops seen by | best speed | in pairs | same output |");
-    println!("| :--- | ---: | ---: | :--- | ---: | ---: | :--- |");
+    println!(
+        "| program | for | nodes | recorded | ops seen by | best speed | in pairs | same output |"
+    );
+    println!("| :--- | :--- | ---: | ---: | :--- | ---: | ---: | :--- |");
     let mut complaints = Vec::new();
     for row in matrix::all() {
+        let program = format!("{} | {}", row.name, row.platform.words());
         match row.find(pairs.max(1)) {
             Ok(finding) => {
                 let complaint = row.complaint(&finding);
                 complaints.extend(complaint.map(|words| format!("{}: {words}", row.name)));
-                println!("| {} | {} |", row.name, cells(&finding));
+                println!("| {program} | {} |", cells(&finding));
             }
-            Err(reason) => println!("| {} | | | not run: {reason} | | | |", row.name),
+            Err(reason) => println!("| {program} | | | not run: {reason} | | | |"),
         }
     }
     if !complaints.is_empty() {

@@ -46,7 +46,7 @@ impl Row {
     }
 
     fn record(&self, finding: &mut Finding) -> Result<Output, String> {
-        let mut program = UnderAgent::of((self.command)()?);
+        let mut program = UnderAgent::with((self.command)()?, &self.platform.agent()?);
         let output = program.run();
         finding.failed = finding.failed.take().or(check(&output).err());
         program.recordings().iter().for_each(|recording| finding.count(recording));
@@ -71,7 +71,7 @@ impl Row {
 
     /// Greater is faster.
     fn speed(&self, output: &Output) -> Option<f64> {
-        let (Speed::Rate(key) | Speed::Time(key)) = self.speed;
+        let (Speed::Rate(key) | Speed::Time(key)) = self.speed else { return None };
         let number = [&output.stdout, &output.stderr].into_iter().find_map(|text| {
             let text = String::from_utf8_lossy(text).into_owned();
             let rest = text.rsplit_once(key)?.1.trim_start();

@@ -1,10 +1,12 @@
 //! Programs and builds of ggml that must be recorded completely and undisturbed, each run with
 //! and without the agent.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::arm64::{self, Arm64};
 use crate::model::Model;
+use crate::musl::{self, Musl};
 use crate::node_llama::Generation;
 use crate::source_ggml::{self, Compiler, Kept};
 use crate::{built, debian_sid, image_program, llama_node, published_ggml, whisper_model};
@@ -16,6 +18,7 @@ pub use finding::Finding;
 /// A program to record.
 pub struct Row {
     pub name: String,
+    pub platform: Platform,
     command: Box<dyn Fn() -> Result<Command, String>>,
     /// The way by which the ops of its CPU backend are to be seen.
     tier: &'static str,
@@ -31,10 +34,39 @@ impl std::fmt::Debug for Row {
     }
 }
 
+/// What it was built for: a processor and a C library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    X86Glibc,
+    X86Musl,
+    /// Emulated, a program at a time.
+    Arm64Glibc,
+}
+
+impl Platform {
+    pub fn words(self) -> &'static str {
+        match self {
+            Platform::X86Glibc => "x86-64, glibc",
+            Platform::X86Musl => "x86-64, musl",
+            Platform::Arm64Glibc => "aarch64, glibc, emulated",
+        }
+    }
+
+    fn agent(self) -> Result<PathBuf, String> {
+        match self {
+            Platform::X86Glibc => Ok(built::agent()),
+            Platform::X86Musl => musl::agent(),
+            Platform::Arm64Glibc => arm64::agent(),
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Speed {
     Rate(&'static str),
     Time(&'static str),
+    /// That of an emulator tells nothing, and some say none.
+    Unknown,
 }
 
 /// From October 2024 on.
@@ -52,6 +84,8 @@ pub fn all() -> Vec<Row> {
     rows.push(from_source("clang", "A", Compiler::Clang, &[]));
     rows.push(from_source("clang, -Bsymbolic-functions", "C", Compiler::Clang, symbolic));
     rows.extend([linked_in(), hidden()]);
+    rows.extend([musllinux(), sid_bench_arm64()]);
+    rows.extend(["3.3.0", "3.22.1"].map(node_llama_arm64));
     rows
 }
 
@@ -158,6 +192,34 @@ fn hidden() -> Row {
     })
 }
 
+fn musllinux() -> Row {
+    let row = row("pywhispercpp 1.5.1's ggml", "A", Speed::Unknown, true, || {
+        Musl::prepared()?.command("prints_results.c")
+    });
+    Row { platform: Platform::X86Musl, ..row }
+}
+
+fn sid_bench_arm64() -> Row {
+    let row = row("Debian sid's llama-bench", "A", Speed::Unknown, false, || {
+        let mut command = Arm64::prepared()?.debian("llama-bench");
+        command.args(["-t", "2", "-p", "16", "-n", "4", "-r", "1", "-m"]).arg(tiny()?);
+        Ok(command)
+    });
+    Row { platform: Platform::Arm64Glibc, ..row }
+}
+
+fn node_llama_arm64(version: &'static str) -> Row {
+    let tier = if version == published_ggml::BEFORE_ANNOUNCED_OPS { "C" } else { "A" };
+    let name = format!("ggml of node-llama-cpp {version} (clang)");
+    let row = row(name, tier, Speed::Unknown, false, move || {
+        let libraries = arm64::published(version).ok_or("its package cannot be had")?;
+        let mut command = Arm64::prepared()?.workload(&libraries);
+        command.args(["--threads", "2", "--graphs", "3", "--layers", "2", "--prompt", "8"]);
+        Ok(command)
+    });
+    Row { platform: Platform::Arm64Glibc, ..row }
+}
+
 fn row(
     name: impl Into<String>,
     tier: &'static str,
@@ -165,7 +227,8 @@ fn row(
     has_result: bool,
     command: impl Fn() -> Result<Command, String> + 'static,
 ) -> Row {
-    Row { name: name.into(), command: Box::new(command), tier, speed, has_result }
+    let (name, platform) = (name.into(), Platform::X86Glibc);
+    Row { name, platform, command: Box::new(command), tier, speed, has_result }
 }
 
 fn workload(libraries: &Path) -> Command {
