@@ -6,17 +6,20 @@ use anyhow::bail;
 use ggprof_e2e::matrix::{self, Finding};
 use ggprof_e2e::{changed_ggml, old_ggml, rust_programs};
 
-/// Pairs of runs without and with the agent. `--pairs N` changes it.
+/// Pairs of runs without and with the agent. `--pairs N` changes it; words behind it choose rows.
 const PAIRS: usize = 10;
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let pairs = match arguments {
-        [] => PAIRS,
-        [flag, number] if flag == "--pairs" => number.parse()?,
+    let (pairs, words) = match arguments {
+        [] => (PAIRS, ""),
+        [flag, number] if flag == "--pairs" => (number.parse()?, ""),
+        [flag, number, words] if flag == "--pairs" => (number.parse()?, words.as_str()),
         [flag] if flag == "--changed" => return changed(""),
         [flag, words] if flag == "--changed" => return changed(words),
         _ => return Err(crate::misused("matrix")),
     };
+    // Installed with the C++ compiler of the same name.
+    system::install("clang++", "clang")?;
     println!("Speed is that of the recorded program over that of the same without the agent.");
     println!();
     println!(
@@ -26,6 +29,9 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut complaints = Vec::new();
     for row in matrix::all() {
         let program = format!("{} | {}", row.name, row.platform.words());
+        if !program.contains(words) {
+            continue;
+        }
         match row.find(pairs.max(1)) {
             Ok(finding) => {
                 let complaint = row.complaint(&finding);
