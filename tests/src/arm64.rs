@@ -21,6 +21,9 @@ const STRIP: &str = "aarch64-linux-gnu-strip";
 /// times as long.
 const PROCESSOR: &str = "neoverse-n1";
 
+/// Leaves out those of the agent's tests that compile something: there is no compiler where they run.
+pub const WITHOUT_A_COMPILER: [&str; 2] = ["--skip", "patch::got::tests::a_library_that_sees"];
+
 /// What there is for aarch64.
 #[derive(Debug, Clone)]
 pub struct Arm64 {

@@ -138,7 +138,7 @@ fn the_agents_own_tests_pass_and_the_command_records() {
         system.place(Model::TINY.file("tiny").expect("a model can be written"), "tiny.gguf");
         system.place(arm64::agent_tests(), "tests");
         system.place(arm64::ggprof(), "ggprof");
-        system.run("tests", "/tests");
+        system.run("tests", &format!("/tests {}", arm64::WITHOUT_A_COMPILER.join(" ")));
         let run = format!(
             "export GGPROF_AGENT=/agent.so; /ggprof run --strict -o /tmp/p.ggprof -- {BENCH}"
         );
