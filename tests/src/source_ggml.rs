@@ -50,6 +50,11 @@ pub const SYMBOLIC: &[&str] = &["-Wl,-Bsymbolic-functions"];
 const INTIMATE: &str = "ggml-cpu/ggml-cpu.c";
 const INTIMATELY: [&str; 2] = ["-O3", "-fvisibility=hidden"];
 
+/// Where schedulers are, and options by which gcc puts calls within it in line although other libraries could
+/// have functions of the same names, as clang does it by itself.
+const SCHEDULERS: &str = "ggml-backend.cpp";
+const IN_LINE: [&str; 2] = ["-O3", "-fno-semantic-interposition"];
+
 pub(crate) static BUILDING: Mutex<()> = Mutex::new(());
 
 /// Who compiles.
@@ -78,7 +83,14 @@ pub fn libraries(compiler: Compiler, link: &[&str]) -> Option<PathBuf> {
 /// The same with only libggml-cpu.so linked so that it calls its own functions directly: the calls of
 /// backends are seen through slots, and their ops are not.
 pub fn with_symbolic_ops() -> Option<PathBuf> {
-    tool::fetched("ggml's source", linked_libraries(Compiler::Gcc, &[], SYMBOLIC))
+    tool::fetched("ggml's source", linked_libraries(Compiler::Gcc, &[], SYMBOLIC, Calls::Made))
+}
+
+/// A program of `host-programs/` that is linked with libraries whose schedulers compute without a call that
+/// names the backend.
+pub fn with_schedulers_in_line(source: &str) -> Option<PathBuf> {
+    let libraries = linked_libraries(Compiler::Gcc, &[], &[], Calls::InLine);
+    tool::fetched("ggml's source", libraries.and_then(|libraries| linked_with(source, &libraries)))
 }
 
 /// A program of `host-programs/` with ggml linked into it.
@@ -102,7 +114,14 @@ pub fn library_around(source: &str, kept: Kept) -> Option<PathBuf> {
 }
 
 pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String> {
-    linked_libraries(compiler, link, &[])
+    linked_libraries(compiler, link, &[], Calls::Made)
+}
+
+/// How schedulers call the functions beside them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    Made,
+    InLine,
 }
 
 /// With more options for the library that has the ops.
@@ -110,17 +129,27 @@ fn linked_libraries(
     compiler: Compiler,
     link: &[&str],
     link_ops: &[&str],
+    calls: Calls,
 ) -> Result<PathBuf, String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let objects = Objects::compiled(compiler)?;
+    let in_line = objects.0.join("schedulers-in-line.o");
+    if calls == Calls::InLine && !in_line.is_file() {
+        job(compiler, &source_directory()?, SCHEDULERS, &IN_LINE, in_line.clone()).run()?;
+    }
+    let object = |source: &&str| match *source == SCHEDULERS && calls == Calls::InLine {
+        true => in_line.clone(),
+        false => objects.of(source),
+    };
     let name = std::iter::once(format!("{compiler:?}")).chain(link.iter().map(|&l| l.to_owned()));
     let name = name.chain(link_ops.iter().map(|option| format!("-ops{option}")));
+    let name = name.chain((calls == Calls::InLine).then(|| "-in-line".to_owned()));
     let directory = directory()?.join(name.collect::<Vec<_>>().join("").replace(',', ""));
     std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
     let library = |name: &str, sources: &[&str], needs: &[&str]| {
         let mut command = Command::new(compiler.for_cpp()[0]);
         command.args(["-shared", "-Wl,--no-undefined", "-Wl,-rpath,$ORIGIN", "-L", "."]).args(link);
-        command.args(["-o", name]).args(sources.iter().map(|source| objects.of(source)));
+        command.args(["-o", name]).args(sources.iter().map(object));
         command.args(needs).args(["-ldl", "-lpthread", "-lm"]).current_dir(&directory);
         tool::output(&mut command)
     };
@@ -130,6 +159,16 @@ fn linked_libraries(
         library("libggml.so", &REGISTRY, &["-lggml-cpu", "-lggml-base"])?;
     }
     Ok(directory)
+}
+
+/// A program of `host-programs/`, beside the libraries that it is linked with.
+fn linked_with(source: &str, libraries: &Path) -> Result<PathBuf, String> {
+    let program = libraries.join(source.replace('.', "_"));
+    let mut link = Compiler::Gcc.command(source, &source_directory()?);
+    link.arg(host_program(source)).arg("-o").arg(&program).arg("-L").arg(libraries);
+    link.args(["-Wl,-rpath,$ORIGIN", "-lggml", "-lggml-cpu", "-lggml-base", "-lm"]);
+    tool::output(&mut link)?;
+    Ok(program)
 }
 
 pub(crate) fn built_program(source: &str) -> Result<PathBuf, String> {

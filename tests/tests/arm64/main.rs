@@ -11,7 +11,9 @@ use ggprof_spool::layout::{Covered, CoveredHow};
 fn seen(recording: &Recording) -> [CoveredHow; 2] {
     [Covered::Ops, Covered::BarrierWaits].map(|what| {
         let of_it = recording.coverage.iter().find(|it| it.what == what as u16);
-        of_it.and_then(|it| CoveredHow::of(it.how)).expect("coverage tells it")
+        of_it
+            .and_then(|it| CoveredHow::of(it.how))
+            .unwrap_or_else(|| panic!("nothing is said of {what:?}: {:?}", recording.coverage))
     })
 }
 

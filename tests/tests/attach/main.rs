@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ggprof_e2e::controlled::{Running, Session};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
-use ggprof_e2e::recording::Recording;
+use ggprof_e2e::recording::{Recording, Split};
 use ggprof_e2e::{built, debian_sid, published_ggml, source_ggml};
 use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, LossCounter};
 use tempfile::TempDir;
@@ -54,7 +54,8 @@ fn begun(attach: &mut Command) -> Running {
 
 fn check_every_node(recording: &Recording) {
     assert_eq!((recording.lost(), recording.damage.len()), (0, 0));
-    let whole = recording.splits.values().filter(|split| split.end.is_some());
+    let whole: Vec<&Split> = recording.splits.values().filter(|it| it.end.is_some()).collect();
+    assert!(recording.completed_runs().count() == 0 || !whole.is_empty(), "runs without splits");
     for split in whole {
         assert_eq!(recording.recorded_positions(split), recording.working_positions(split));
     }
@@ -142,6 +143,26 @@ fn recording_begins_when_code_is_changed() {
         assert!(recording.completed_runs().count() > 0);
         check_every_node(&recording);
     }
+}
+
+/// No call names the backend that computes: the scheduler tells its backends.
+#[test]
+fn backends_are_found_where_a_compiler_put_calls_in_line() {
+    let program = source_ggml::with_schedulers_in_line("computes_until_told.c");
+    let Some(program) = program else { return };
+    let (_directory, session) = Session::in_new_place();
+    let mut command = Command::new(program);
+    command.arg("1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let program = Ready(command.spawn().expect("it starts"));
+    let attached = begun_when_loaded(&session, program.id());
+    session.wait_for_one(&attached);
+    let (code, words) = attached.end();
+    assert_eq!(code, Some(0), "{words}");
+    assert_eq!(program.told_to_end().status.code(), Some(0));
+    let recording = Recording::read(&session.file("p.ggprof"));
+    assert_eq!(how_ops_are_seen(&recording), Some(CoveredHow::GotSlot as u8));
+    assert!(recording.completed_runs().count() > 0);
+    check_every_node(&recording);
 }
 
 /// One of its threads cannot be stopped, so code is not changed: ops are seen in the next best way, and

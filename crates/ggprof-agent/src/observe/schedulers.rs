@@ -62,6 +62,19 @@ pub(crate) fn note_new(
     this.with_lane(|lane| write_new(lane, id, &ids));
 }
 
+/// The program computes with a scheduler, by this function. Where its creation was not seen, as in a program that
+/// was attached to, its backends need not have been seen either: its ggml may compute without a call that
+/// names them, because a compiler put that in line.
+pub(crate) fn note_use(this: &ThisThread, scheduler: Pointer, real: usize, hooks: &BackendHooks) {
+    if scheduler.is_null() || current::recording().is_none() || known_number(scheduler).is_some() {
+        return;
+    }
+    // SAFETY: it computes with it now, so it is a live one of the ggml that holds the function.
+    let members = unsafe { members_of(scheduler, real) };
+    fault_point!();
+    note_new(this, scheduler, &members, real, hooks);
+}
+
 fn write_new(lane: &HeldLane<'_>, scheduler: u32, members: &[u32]) {
     let owner = Owner::Scheduler(scheduler);
     for (index, &backend) in (0..).zip(members) {

@@ -81,7 +81,10 @@ passing_all_on!(ggml_backend_sched_graph_compute_async, sched_graph_compute_asyn
 fn sched_graph_compute(real: Real<impl FnOnce() -> c_int>, scheduler: Pointer) -> c_int {
     let mark = Mark::new(Kind::Run);
     begun::end_left(mark.frame());
-    let run = guard(None, |this| Run::begin(this, mark.frame(), scheduler));
+    let run = guard(None, |this| {
+        schedulers::note_use(this, scheduler, real.address, &BACKEND_HOOKS);
+        Run::begin(this, mark.frame(), scheduler)
+    });
     let status = real.call();
     run.into_iter().for_each(|run| run.finish(status));
     status
