@@ -11,6 +11,7 @@ use super::instance::Instance;
 use super::node;
 use super::this_thread::ThisThread;
 use super::ticking::ProgramCallback;
+use crate::fault::fault_point;
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::memory;
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
@@ -87,6 +88,7 @@ pub(crate) fn write_ops(
         lane.recorder.lose(LossCounter::UnclearTicks, moments.len() as u64);
         return Folded::default();
     };
+    fault_point!();
     let mut start = split.start;
     for (&(position, fused), end) in places.iter().zip(moments.iter().map(Cell::get)) {
         if fused != 0 {
