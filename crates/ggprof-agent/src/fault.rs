@@ -19,7 +19,7 @@ macro_rules! fault_point {
 pub(crate) use fault_point;
 
 #[cfg(feature = "inject-faults")]
-pub(crate) use injected::step;
+pub(crate) use injected::{begin_in_child, step};
 
 #[cfg(feature = "inject-faults")]
 mod injected {
@@ -48,17 +48,23 @@ mod injected {
         }
     }
 
+    static STEPS: AtomicU64 = AtomicU64::new(0);
+    /// The process that was forked last.
+    static CHILD: AtomicU32 = AtomicU32::new(0);
+
+    /// This process was forked by the program. (Children of rehearsals are not told of here.)
+    pub(crate) fn begin_in_child() {
+        CHILD.store(std::process::id(), Ordering::Relaxed);
+        STEPS.store(0, Ordering::Relaxed);
+    }
+
     pub(crate) fn step(place: &'static str) {
         static WISHES: OnceLock<Wishes> = OnceLock::new();
-        static STEPS: AtomicU64 = AtomicU64::new(0);
-        static COUNTED_IN: AtomicU32 = AtomicU32::new(0);
         let wishes = WISHES.get_or_init(Wishes::from_environment);
-        let process = std::process::id();
-        if (process != wishes.process) != wishes.in_children {
+        let of_child = CHILD.load(Ordering::Relaxed);
+        let counted = if wishes.in_children { of_child } else { wishes.process };
+        if counted != std::process::id() {
             return;
-        }
-        if COUNTED_IN.swap(process, Ordering::Relaxed) != process {
-            STEPS.store(0, Ordering::Relaxed);
         }
         let number = STEPS.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(log) = &wishes.log {

@@ -93,6 +93,8 @@ extern "C" fn after_in_parent() {
 }
 
 extern "C" fn after_in_child() {
+    #[cfg(feature = "inject-faults")]
+    crate::fault::begin_in_child();
     current::forget_faults();
     let is_consistent = fail_open::in_any_case(false, || {
         ThisThread::with(|this| {
