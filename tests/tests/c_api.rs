@@ -109,6 +109,43 @@ fn every_function_in_both_orders_of_linking() {
     }
 }
 
+/// The agent fails at one step of a program that asks to be recorded. The program computes what it would
+/// have, and hears what could not be recorded or has the records of all its other graphs.
+#[test]
+fn a_program_that_profiles_itself_goes_on_after_a_fault() {
+    let version = published_ggml::NEWEST;
+    let program = SelfProfiler::of("opens_the_profiler.c", &["ggml"], "program", version);
+    let Some(program) = program else { return };
+    let log = program.directory.path().join("steps");
+    let run = |number: usize| {
+        let _ = std::fs::remove_file(&log);
+        let mut command = Command::new(&program.program);
+        command.arg(&program.libraries).arg(built::profiler_library().join("libggml-profiler.so"));
+        command.env("TMPDIR", program.directory.path()).env("LD_PRELOAD", built::checked_agent());
+        command.env("GGPROF_FAULT_AT", number.to_string()).env("GGPROF_FAULT_LOG", &log);
+        let output = command.output().expect("the program starts");
+        assert!(output.status.success(), "step {number}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (said, std::fs::read_to_string(&log).expect("the agent takes steps"))
+    };
+    let (said, steps) = run(0);
+    assert_eq!(said, "records=30\nrecords=30\nenvironment moved=0\n");
+    let mut seen = Vec::new();
+    for (number, place) in (1..).zip(steps.lines()) {
+        let is_wanted = place.contains("late.rs") || place.contains("current.rs");
+        if !is_wanted || seen.contains(&place) {
+            continue;
+        }
+        seen.push(place);
+        let (said, _) = run(number);
+        let lines = said.lines().filter_map(|line| line.strip_prefix("records="));
+        let records: i32 = lines.filter_map(|count| count.parse::<i32>().ok()).sum();
+        let is_told = said.contains("nothing can be recorded") || records >= 50;
+        assert!(is_told && said.ends_with("environment moved=0\n"), "{place}: {said}");
+    }
+    assert!(seen.len() > 2, "{steps}");
+}
+
 #[test]
 fn together_with_a_launcher_everything_is_recorded_once() {
     for (order, kind) in [(OURS_FIRST, "first-run"), (OURS_LAST, "last-run")] {

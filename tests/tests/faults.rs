@@ -6,7 +6,7 @@
 //! A step that is taken often fails the first time, the second and the last. With
 //! `GGPROF_EVERY_FAULT=1` it fails each time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -263,6 +263,97 @@ fn a_program_that_leaves_its_work_to_a_server() {
     let more = ["--rpc", &server.endpoint(), "--n-gpu-layers", "99"];
     let Some(program) = generation(&["cpu", "rpc"], &more) else { return };
     check_faults_in(&program, &["sockets.rs", "transfers.rs"]);
+}
+
+/// What programs ask the loader for is what they would find without the agent.
+#[test]
+fn a_program_that_asks_for_functions() {
+    check_output(&mut Command::new(built::host_program("asks_for_ggml.c")), &["asked_for.rs"]);
+}
+
+/// Its backends have callbacks of its own, some of which stop their graphs.
+#[test]
+fn a_program_with_abort_callbacks() {
+    let flags = ["-Wall", "-Werror", "-rdynamic", "-ldl"];
+    let program = built::linked_program("changes_abort_callbacks.c", "program", &flags);
+    let Some(libraries) = published_ggml::stripped(BEFORE_ANNOUNCED_OPS) else { return };
+    let files = ["callbacks.rs", "abort_callback.rs", "ticking.rs", "ticks.rs"];
+    check_output(Command::new(program).arg(libraries), &files);
+}
+
+/// Its output and exit code, for each step in files of these names.
+fn check_output(program: &mut Command, files: &[&str]) {
+    let plain = again(program).output().expect("the program starts");
+    let run = |number: usize| {
+        let mut program = faulty(program);
+        let log = program.directory().join("steps");
+        program.command.env("GGPROF_FAULT_AT", number.to_string()).env("GGPROF_FAULT_LOG", &log);
+        let output = output_within(LIMIT, &mut program.command).expect("it ends");
+        let text = std::fs::read_to_string(log).expect("the agent takes steps");
+        let places = text.lines().map(str::to_owned).collect();
+        (output, Steps { places, ended_runs: 0, whole_runs: 0 })
+    };
+    let (_, steps) = run(0);
+    let chosen: Vec<usize> = files.iter().flat_map(|file| steps.chosen(file)).collect();
+    assert!(!chosen.is_empty(), "it comes to none of {files:?}");
+    println!("{} of {} steps", chosen.len(), steps.places.len());
+    for number in chosen {
+        let (output, _) = run(number);
+        let same = (output.status, &output.stdout) == (plain.status, &plain.stdout);
+        assert!(same, "step {number}, {}: {output:?}", steps.places[number - 1]);
+    }
+}
+
+/// The child of a recorded program, and the fork itself. What is missing of the child is counted in its
+/// own recording or in its parent's.
+#[test]
+fn a_program_whose_child_computes() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let run = |in_children: bool, number: usize| {
+        let mut program = UnderAgent::new(built::host_program("forks_while_recording.c"));
+        let log = program.directory().join("steps");
+        program.command.arg(&libraries).env("LD_PRELOAD", built::checked_agent());
+        program.command.env("GGPROF_FAULT_AT", number.to_string()).env("GGPROF_FAULT_LOG", &log);
+        if in_children {
+            program.command.env("GGPROF_FAULT_IN_CHILDREN", "1");
+        }
+        let output = output_within(LIMIT, &mut program.command).expect("it ends");
+        assert!(output.status.success(), "step {number}: {output:?}");
+        let text = std::fs::read_to_string(log).expect("there are steps");
+        let places: Vec<String> = text.lines().map(str::to_owned).collect();
+        (program, Steps { places, ended_runs: 0, whole_runs: 0 })
+    };
+    for (in_children, file) in [(false, "forking.rs"), (true, "")] {
+        let (program, steps) = run(in_children, 0);
+        assert_eq!(program.recordings().iter().map(whole_runs).sum::<usize>(), 10);
+        // What every graph comes to fails in all the other programs.
+        let mut chosen = steps.chosen(file);
+        let mut places = BTreeSet::new();
+        chosen.retain(|number| places.insert(&steps.places[number - 1]));
+        assert!(!chosen.is_empty(), "it comes to none of {file:?}");
+        println!("{} of {} steps", chosen.len(), steps.places.len());
+        for number in chosen {
+            let (program, taken) = run(in_children, number);
+            let recordings = program.recordings();
+            // Some steps depend on the time that passes.
+            let to_fail = u64::from(number <= taken.places.len());
+            let count = |kind: LossCounter| -> u64 {
+                recordings.iter().map(|it| it.header.losses[kind as usize]).sum()
+            };
+            let (faults, children) = (count(LossCounter::Fault), count(LossCounter::ForkedChild));
+            let whole: usize = recordings.iter().map(whole_runs).sum();
+            let right = recordings.iter().all(|it| it.damage.is_empty() && it.header.active == 0)
+                && match children {
+                    0 => faults == to_fail && whole + faults as usize >= 10,
+                    _ => children == 1 && whole == 5,
+                };
+            let place = &steps.places[number - 1];
+            assert!(
+                right,
+                "step {number}, {place}: {whole} runs, {faults} faults, {children} lost"
+            );
+        }
+    }
 }
 
 /// With `GGML_PROFILE` the program itself has its profile written. What fails then leaves the

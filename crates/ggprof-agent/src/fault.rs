@@ -2,8 +2,9 @@
 //! all other builds a step is nothing at all.
 //!
 //! There is a step wherever something was taken or set that has to be undone, and wherever a hook
-//! continues with something else. Steps are counted over the whole process. `GGPROF_FAULT_AT` lists
-//! the ones that panic; `GGPROF_FAULT_LOG` names a file that gets a line for each step, with its
+//! continues with something else. Steps are counted over the whole process, without those of its children;
+//! with `GGPROF_FAULT_IN_CHILDREN`, in each forked child from its own beginning instead. `GGPROF_FAULT_AT`
+//! lists the ones that panic; `GGPROF_FAULT_LOG` names a file that gets a line for each step, with its
 //! place in the source. `tests/tests/faults.rs` makes them fail one by one.
 
 /// A step. Only where a panic is caught: inside a guard, and not on the path of an op.
@@ -18,17 +19,18 @@ macro_rules! fault_point {
 pub(crate) use fault_point;
 
 #[cfg(feature = "inject-faults")]
-pub(crate) use injected::step;
+pub(crate) use injected::{begin_in_child, step};
 
 #[cfg(feature = "inject-faults")]
 mod injected {
     use std::ffi::{CString, OsString};
     use std::os::unix::ffi::OsStringExt;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
     struct Wishes {
         process: u32,
+        in_children: bool,
         fail_at: Vec<u64>,
         log: Option<CString>,
     }
@@ -39,18 +41,29 @@ mod injected {
             let log = std::env::var_os("GGPROF_FAULT_LOG").map(OsString::into_vec);
             Wishes {
                 process: std::process::id(),
+                in_children: std::env::var_os("GGPROF_FAULT_IN_CHILDREN").is_some(),
                 fail_at: numbers.split(',').filter_map(|number| number.parse().ok()).collect(),
                 log: log.and_then(|path| CString::new(path).ok()),
             }
         }
     }
 
+    static STEPS: AtomicU64 = AtomicU64::new(0);
+    /// The process that was forked last.
+    static CHILD: AtomicU32 = AtomicU32::new(0);
+
+    /// This process was forked by the program. (Children of rehearsals are not told of here.)
+    pub(crate) fn begin_in_child() {
+        CHILD.store(std::process::id(), Ordering::Relaxed);
+        STEPS.store(0, Ordering::Relaxed);
+    }
+
     pub(crate) fn step(place: &'static str) {
         static WISHES: OnceLock<Wishes> = OnceLock::new();
-        static STEPS: AtomicU64 = AtomicU64::new(0);
         let wishes = WISHES.get_or_init(Wishes::from_environment);
-        // The steps of its children are not counted.
-        if wishes.process != std::process::id() {
+        let of_child = CHILD.load(Ordering::Relaxed);
+        let counted = if wishes.in_children { of_child } else { wishes.process };
+        if counted != std::process::id() {
             return;
         }
         let number = STEPS.fetch_add(1, Ordering::Relaxed) + 1;

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::c_library;
 use crate::clock;
 use crate::devices;
+use crate::fault::fault_point;
 use crate::hooks::{device_nodes, library};
-use crate::lock::{self, HeldAtFork, rank};
+use crate::lock::{HeldAtFork, rank};
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{backends, buffers, built_batches, contexts, instance, schedulers, ticking};
 use crate::observe::{device_api, fail_open};
@@ -75,27 +76,40 @@ extern "C" fn before() {
         ThisThread::with(|this| {
             this.locks_held.set(0);
             this.has_all_locks.set(false);
+            fault_point!();
             this.has_all_locks.set(!this.inside.get() && hold_all(this));
+            fault_point!();
         });
     });
 }
 
 extern "C" fn after_in_parent() {
-    fail_open::in_any_case((), || ThisThread::with(let_go));
+    fail_open::in_any_case((), || {
+        ThisThread::with(|this| {
+            let _let_go = LetGo(this);
+            fault_point!();
+        });
+    });
 }
 
 extern "C" fn after_in_child() {
+    #[cfg(feature = "inject-faults")]
+    crate::fault::begin_in_child();
+    current::forget_faults();
     let is_consistent = fail_open::in_any_case(false, || {
         ThisThread::with(|this| {
+            let let_go = LetGo(this);
+            fault_point!();
             let can_go_on = !this.is_in_run() && !devices_are_in_use();
-            let_go(this);
+            drop(let_go);
+            fault_point!();
             this.become_child();
             children::become_child(this.has_all_locks.get(), can_go_on);
         });
         true
     });
     if !is_consistent {
-        lock::abandon();
+        children::be_lost();
     }
 }
 
@@ -132,11 +146,16 @@ fn hold(lock: &'static dyn HeldAtFork) -> bool {
     true
 }
 
-fn let_go(this: &ThisThread) {
-    let held = this.locks_held.replace(0);
-    for (_, lock) in all_locks().filter(|(number, _)| held >> number & 1 == 1) {
-        // SAFETY: this thread holds it: `hold_all` noted that.
-        unsafe { lock.let_go() };
+/// Lets go of the locks that are held during a fork, even after a fault: no thread could go on without them.
+struct LetGo<'a>(&'a ThisThread);
+
+impl Drop for LetGo<'_> {
+    fn drop(&mut self) {
+        let held = self.0.locks_held.replace(0);
+        for (_, lock) in all_locks().filter(|(number, _)| held >> number & 1 == 1) {
+            // SAFETY: this thread holds it: `hold_all` noted that.
+            unsafe { lock.let_go() };
+        }
     }
 }
 

@@ -64,6 +64,7 @@ impl Arrangement {
                 self.unrest(&what.replace("LIBRARY", &backend_library()), *every_us);
             }
             Effect::Variable(name, value) => self.variables.push((name, (*value).to_owned())),
+            Effect::Number(name, number) => self.variables.push((name, number.to_string())),
             Effect::ByVariable => self.by_variable = true,
             Effect::Option(words) => self.options.extend(words.iter()),
             Effect::Disturbance(disturbance) => self.disturbances.push(disturbance.clone()),

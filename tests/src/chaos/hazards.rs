@@ -42,6 +42,8 @@ pub enum Effect {
         every_us: u64,
     },
     Variable(&'static str, &'static str),
+    /// A variable that is a number.
+    Number(&'static str, u64),
     /// Recorded by `GGML_PROFILE`, without a launcher.
     ByVariable,
     /// An option of `ggprof run`.

@@ -54,6 +54,23 @@ pub(super) const ALL: &[Kind] = &[
             vec![Effect::SpareMemory(random.of_any_size(24 << 20..=1 << 30))]
         })
     },
+    // Of ggprof's agent alone, from one of its allocations on.
+    Kind {
+        fits: |program| program.is_quick,
+        ..kind("no memory for the agent", NO_RECORDING, |random| {
+            let source = "lets_the_agent_go_without.c";
+            let from = random.of_any_size(1..=4096);
+            vec![Effect::Preloaded { source, before: true }, Effect::Number("LACKS_FROM", from)]
+        })
+    },
+    // The agent creates one, and what is recorded of these programs has room in its first blocks. For a child
+    // that computes it would create another. A program that is started to write a profile is ended, too.
+    Kind {
+        fits: |program| program.is_quick && !program.on_vulkan && !program.has_children,
+        ..kind("one file", Excuses { silence: true, ..NO_RECORDING }, |_| {
+            vec![Effect::Preloaded { source: "creates_one_file.c", before: true }]
+        })
+    },
     kind("small files", NO_RECORDING, |random| {
         let bytes = random.of_any_size(16 << 10..=16 << 20);
         somewhere(format!("limit=size:{bytes}"), random)

@@ -25,6 +25,8 @@ pub struct Program {
     pub(super) own_fault: Option<&'static str>,
     /// Computes several graphs at once.
     pub(super) has_contexts: bool,
+    /// Forks children that compute, too.
+    pub(super) has_children: bool,
     /// Runs for less than a second where there is room.
     pub(super) is_quick: bool,
 }
@@ -63,8 +65,11 @@ pub(super) const ALL: &[Program] = &[
     }),
     slow("pywhispercpp 1.3.0", || tried(old_ggml::quick(), "pywhispercpp 1.3.0")),
     slow("llama-cpp-2", || tried(rust_programs::all(), "llama-cpp-2 0.1.160 Release")),
-    quick("churns 3.3.2", || churns("3.3.2", "libggml-cpu.so")),
-    quick("churns 3.22.1", || churns("3.22.1", "libggml-cpu-x64.so")),
+    Program { has_children: true, ..quick("churns 3.3.2", || churns("3.3.2", "libggml-cpu.so")) },
+    Program {
+        has_children: true,
+        ..quick("churns 3.22.1", || churns("3.22.1", "libggml-cpu-x64.so"))
+    },
     Program { prints_figures: true, ..quick("Debian sid's llama-bench", bench) },
     Program { is_node: true, ..slow("Debian sid's llama-server", server) },
     Program { on_vulkan: true, ..quick("Vulkan 3.22.1", || vulkan("3.22.1")) },
@@ -88,6 +93,7 @@ const fn quick(name: &'static str, make: fn() -> Result<Command, String>) -> Pro
         prints_figures: false,
         own_fault: None,
         has_contexts: false,
+        has_children: false,
         is_quick: true,
     }
 }

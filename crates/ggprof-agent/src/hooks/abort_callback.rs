@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use super::{entry, library};
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::observe::ticking::setter_in;
 use crate::patch::loaded_object::LoadedObject;
@@ -21,6 +22,7 @@ pub(crate) fn stand_in(name: *const c_char, real: Pointer) -> Pointer {
     if unsafe { CStr::from_ptr(name) } != ASKED_FOR {
         return real;
     }
+    fault_point!();
     let object = LoadedObject::containing(real as usize);
     match object.filter(|object| !library::announces_ops(object)) {
         Some(object) if setter_in(&object).is_some() => entry::set_abort_callback as *mut c_void,

@@ -5,6 +5,7 @@
 use std::ffi::{CStr, c_char};
 
 use super::entry::{self, Entry};
+use crate::fault::fault_point;
 use crate::ffi::{loader, which_ggml};
 use crate::observe::fail_open::guard;
 use crate::patch::exports;
@@ -34,9 +35,13 @@ pub(super) unsafe fn answer_to(handle: usize, name: *const c_char) -> AnsweredBy
     if finds_us {
         // Not in a forked child, where the loader may have been interrupted by the fork.
         let is_nobodys = || current::is_on() && exports::behind_us(entry.symbol).is_none();
-        return guard(AnsweredBy::Loader, |_| match is_nobodys() {
-            true => AnsweredBy::Nobody,
-            false => AnsweredBy::Loader,
+        // Where it cannot be found out: so the program gets the function behind us, if there is one.
+        return guard(AnsweredBy::Nobody, |_| {
+            fault_point!();
+            match is_nobodys() {
+                true => AnsweredBy::Nobody,
+                false => AnsweredBy::Loader,
+            }
         });
     }
     match entry.symbol.to_bytes().starts_with(LLAMAS) {
@@ -64,6 +69,7 @@ unsafe fn entry_called(name: *const c_char) -> Option<&'static Entry> {
 /// copies of libllama it cannot tell by its caller which is meant.
 pub(super) fn instead_of(found: usize, entry: &Entry) -> usize {
     guard(found, |_| {
+        fault_point!();
         let is_wanted = found != 0 && current::is_on();
         let leads_there = is_wanted && which_ggml::find_anywhere(entry.symbol) == found;
         if leads_there { entry.called as *const () as usize } else { found }

@@ -3,6 +3,7 @@
 //! slots that lead to ggml's functions are changed, in everything that is loaded.
 
 use super::{entry, opened, unloading};
+use crate::fault::fault_point;
 use crate::ffi::which_ggml;
 use crate::patch::{exports, got, scope};
 
@@ -22,6 +23,7 @@ pub(crate) fn lead_all_calls_here() {
             if let Some((_, ours)) = ours
                 && exports::behind_us(slot.name) == Some(slot.leads_to(&object))
             {
+                fault_point!();
                 slot.replace(&object, ours);
             }
         });
@@ -40,6 +42,7 @@ pub(crate) fn lead_calls_here() {
             if let Some(entry) = entry
                 && which_ggml::is_own(slot.name, slot.leads_to(&object))
             {
+                fault_point!();
                 slot.replace(&object, entry.called as *const () as usize);
             }
         });

@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
 use super::entry::{self, Entry};
+use crate::fault::fault_point;
 use crate::patch::got;
 use crate::patch::inline::{FunctionToHook, InlineHooks, StandIn};
 use crate::patch::linked_in::HookedObject;
@@ -47,6 +48,7 @@ pub(crate) fn prepare(object: &LoadedObject) -> Option<Prepared> {
     if functions.is_empty() {
         return None;
     }
+    fault_point!();
     let hooked = hook(object, &functions);
     Some(Prepared { hooked, object: object.clone(), shows })
 }
@@ -71,6 +73,7 @@ impl Prepared {
         {
             self.hooked = Err(reason);
         }
+        fault_point!();
     }
 
     /// The hooks must not be installed any more.

@@ -11,6 +11,7 @@ use ggprof_spool::layout::{self, Source};
 use super::instance::Instance;
 use super::node;
 use crate::digest::{NumberMap, NumberSet, mix};
+use crate::fault::fault_point;
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::memory;
 use crate::recorder::lane::HeldLane;
@@ -155,6 +156,7 @@ impl KnownNodes {
             self.ids.push(id);
             sequence = mix(sequence, u64::from(id));
         }
+        fault_point!();
         if self.last_shape.0 != sequence {
             let shape = lane.recorder.interner().shape(lane, sequence, &self.ids);
             self.last_shape = (sequence, shape);
@@ -237,6 +239,7 @@ impl KnownNodes {
         }
         let next = self.remembered.len() as u32;
         let index = *self.by_address.entry(tensor.address()).or_insert(next);
+        fault_point!();
         if index == next {
             self.remembered.push(remembered);
         } else {
@@ -304,6 +307,7 @@ impl KnownNodes {
         if !self.fusions.insert(key) {
             return;
         }
+        fault_point!();
         let members = (0..32).filter(|&distance| distance == 0 || fused >> distance & 1 == 1);
         let members: Vec<u32> = members.map(|distance| position + distance).collect();
         let count = members.len() as u32;

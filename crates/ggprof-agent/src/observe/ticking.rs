@@ -16,6 +16,7 @@ use super::adopted;
 use super::this_thread::ThisThread;
 use super::ticks::Ticks;
 use crate::clock;
+use crate::fault::fault_point;
 use crate::ffi::api::{Pointer, Symbols};
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::inline;
@@ -66,9 +67,11 @@ impl Ticking {
         nodes: usize,
     ) -> Ticking {
         let ticks = Ticks::with_room_for(nodes, this, program_callback(backend as usize));
+        fault_point!();
         let ticking = Ticking { setter, backend, ticks: NonNull::from(Box::leak(ticks)) };
         // SAFETY: the caller's contract; the ticks live until the callback is out again.
         unsafe { setter(backend, Some(tick), ticking.ticks.as_ptr().cast()) };
+        fault_point!();
         ticking
     }
 

@@ -11,6 +11,7 @@ use super::instance::Instance;
 use super::node;
 use super::this_thread::ThisThread;
 use super::ticking::ProgramCallback;
+use crate::fault::fault_point;
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::memory;
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
@@ -87,6 +88,7 @@ pub(crate) fn write_ops(
         lane.recorder.lose(LossCounter::UnclearTicks, moments.len() as u64);
         return Folded::default();
     };
+    fault_point!();
     let mut start = split.start;
     for (&(position, fused), end) in places.iter().zip(moments.iter().map(Cell::get)) {
         if fused != 0 {
@@ -116,20 +118,29 @@ fn traits_of(instance: &Instance, layout: &TensorLayout, nodes: &[*const u8]) ->
         before = (op == b"RMS_NORM").then(|| tensor.address());
         traits
     });
-    traits.collect()
+    all_of(traits, nodes.len())
+}
+
+/// Graphs may be large, so room for so many is asked for.
+fn all_of<T>(items: impl Iterator<Item = T>, most: usize) -> Vec<T> {
+    let mut all = Vec::new();
+    memory::made_room(all.try_reserve_exact(most));
+    all.extend(items);
+    all
 }
 
 /// For each tick a position, and as bits which of the nodes after it were fused with it.
 fn assign(traits: &[Traits], ticks: usize) -> Option<Vec<(u32, u32)>> {
     let keep = |wanted: &dyn Fn(&Traits) -> bool| -> Vec<(u32, u32)> {
         let all = (0_u32..).zip(traits);
-        all.filter(|(_, node)| wanted(node)).map(|(position, _)| (position, 0)).collect()
+        let wanted = all.filter(|(_, node)| wanted(node)).map(|(position, _)| (position, 0));
+        all_of(wanted, traits.len())
     };
     let every = keep(&|_| true);
     let working = keep(&|node| !node.idle);
     let flagged = keep(&|node| !node.idle && node.to_compute);
     let fused = |places: &[(u32, u32)]| -> Vec<(u32, u32)> {
-        let mut fused: Vec<(u32, u32)> = Vec::new();
+        let mut fused: Vec<(u32, u32)> = all_of(std::iter::empty(), places.len());
         for &(position, _) in places {
             match fused.last_mut() {
                 Some((first, bits)) if traits[position as usize].ends_fusion => {

@@ -9,6 +9,7 @@ use super::dynamic::Dynamic;
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
 use super::scope::Scope;
+use crate::fault::fault_point;
 use crate::lock::{self, HeldAtFork, Ranked, rank};
 use crate::{arch, c_library};
 
@@ -106,12 +107,26 @@ impl Slot<'_> {
             return true;
         }
         let _alone = OPENED.lock();
-        let opened = protect(self.address, libc::PROT_READ | libc::PROT_WRITE);
-        if opened {
-            write(self.word());
-            protect(self.address, libc::PROT_READ);
-        }
-        opened
+        let Some(_opened) = OpenPage::of(self.address) else { return false };
+        fault_point!();
+        write(self.word());
+        true
+    }
+}
+
+/// A page that can be written to until this is dropped, even by a fault.
+struct OpenPage(usize);
+
+impl OpenPage {
+    fn of(address: usize) -> Option<OpenPage> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        protect(address, access).then(|| OpenPage(address))
+    }
+}
+
+impl Drop for OpenPage {
+    fn drop(&mut self) {
+        protect(self.0, libc::PROT_READ);
     }
 }
 

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use super::inline::InlineHooks;
 use super::loaded_object::{LoadedObject, Place, is_gone};
 use super::scope::Scope;
+use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
 
 /// A program or library with hooks at its own ggml's entry points.
@@ -27,7 +28,9 @@ pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
 impl HookedObject {
     /// The hooks are in, and stay until the library is gone.
     pub(crate) fn remember(self) {
+        fault_point!();
         WITH_GGML_LINKED_IN.lock().push(self);
+        fault_point!();
     }
 }
 
@@ -42,6 +45,7 @@ pub(crate) fn forget_closed() -> Vec<Place> {
         .filter_map(|place| Scope::of(&place.0).map(|held| (place, held)))
         .filter(|(place, _)| !is_gone(place))
         .collect();
+    fault_point!();
     let mut closed = Vec::new();
     all().retain(|hooked| {
         let place = hooked.object.place();

@@ -15,6 +15,7 @@ use ggprof_spool::attaching::Change;
 
 use super::loaded_object::{self, LoadedObject, Place};
 use super::scope;
+use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
 
 /// The thread that collects changes; 0 for none.
@@ -34,6 +35,7 @@ pub(crate) fn collect(prepare: impl FnOnce()) -> Vec<Change> {
     note_running();
     COLLECTING.store(this_thread(), Ordering::Release);
     let collecting = Collecting;
+    fault_point!();
     prepare();
     drop(collecting);
     not_made_yet()
@@ -93,6 +95,7 @@ fn is_only_thread() -> bool {
 /// `changes` are made as soon as every thread stands, all of them or none.
 pub(super) fn add(changes: impl Iterator<Item = Change>) {
     COLLECTED.lock().extend(changes);
+    fault_point!();
 }
 
 fn this_thread() -> i32 {

@@ -26,6 +26,12 @@ pub(crate) fn become_child(has_all_locks: bool, can_go_on: bool) {
     STATE.store(next, Ordering::Relaxed);
 }
 
+/// A fault kept this child from being made fit to record: it does nothing, and counts itself once it uses
+/// ggml.
+pub(crate) fn be_lost() {
+    become_child(false, false);
+}
+
 /// Whether the child of a recorded parent can have a recording of its own. It cannot if the program asked
 /// for the recording by the C API, because a program reads only its own; nor if `ggprof attach` was about
 /// to change code, because that happens in the parent only.

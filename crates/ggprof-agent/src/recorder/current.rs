@@ -26,6 +26,7 @@ use ggprof_spool::layout::{Control, LossCounter, StopReason};
 use super::thread_log::ThreadLog;
 use super::{Recorder, children, toggle_signal};
 use crate::config::{Config, Environment, Purpose};
+use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::set_once::SetOnce;
 use crate::{clock, memory, quiet_log, unwinder};
@@ -254,6 +255,7 @@ pub(super) fn begin() {
         return;
     }
     let _alone = MAKING.lock();
+    fault_point!();
     let parent = recorder();
     match STATE.load(Ordering::Relaxed) {
         ARMED => {
@@ -297,9 +299,12 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
             if parent.is_none() && is_attached() {
                 recorder.hold();
             }
+            fault_point!();
             RECORDER.store(Box::leak(Box::new(recorder)), Ordering::Release);
-            toggle_signal::arm();
+            // At once: whoever finds no recording would make another one.
             STATE.store(RECORDING, Ordering::Relaxed);
+            fault_point!();
+            toggle_signal::arm();
             true
         }
         Err(problem) => {
@@ -324,6 +329,7 @@ pub(crate) fn record_again(config: Config) -> Result<&'static Recorder, String> 
     let mut again = Recorder::create(&config, Some(before))?;
     again.gate.follow(&before.gate);
     again.hold();
+    fault_point!();
     let again = Box::leak(Box::new(again));
     RECORDER.store(again, Ordering::Release);
     Ok(again)
@@ -380,6 +386,11 @@ fn stop_without_memory() {
 /// Faults so far, for a recording that begins only now.
 pub(crate) fn faults() -> u64 {
     u64::from(FAULTS.load(Ordering::Relaxed))
+}
+
+/// This is a forked child: the faults until now are its parent's, which counts them.
+pub(crate) fn forget_faults() {
+    FAULTS.store(0, Ordering::Relaxed);
 }
 
 /// A fault of the agent. Descriptions that count as written may be missing, so everything is

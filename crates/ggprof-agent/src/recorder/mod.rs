@@ -36,6 +36,7 @@ mod share;
 pub(crate) mod spool_file;
 pub(crate) mod thread_log;
 mod toggle_signal;
+mod unopened;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

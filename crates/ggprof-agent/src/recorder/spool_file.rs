@@ -12,8 +12,8 @@
 //! alone.
 //!
 //! A program may let the system end it for calls that it does not make itself (seccomp), opening a file among
-//! them. So the agent maps more of the file than there is yet, and where the launcher has made a chunk of
-//! that, nothing has to be opened.
+//! them. So where the launcher has made a chunk of the file, nothing has to be opened (`unopened`). The agent maps
+//! more of the file than there is yet, because each mapping takes a system call, too.
 
 use std::ffi::{CStr, CString};
 
@@ -22,6 +22,7 @@ use ggprof_spool::writer::{self, HeaderFacts, HeaderPage};
 
 use super::blocks::{BlockUse, Ring};
 use super::open_file::OpenFile;
+use super::unopened;
 use crate::config::Config;
 use crate::fault::fault_point;
 use crate::lock::{Ranked, rank};
@@ -212,20 +213,27 @@ impl Drop for SpoolFile {
 }
 
 impl Growth {
-    /// So many blocks behind those that are reserved, if they are mapped and somebody else has made them.
+    /// So many blocks behind those that are reserved, if somebody else has made them.
     fn made_ahead(&self, blocks: usize) -> Option<*mut u8> {
-        let end = self.reserved_blocks + blocks;
-        if end > self.mapped_blocks {
-            return None;
-        }
-        // SAFETY: both are inside of the first mapping, the last block's page behind the other.
-        let (chunk, last) = unsafe {
-            let block = |index: usize| self.chunks[0].add(index * BLOCK_BYTES);
-            (block(self.reserved_blocks), block(end - 1))
+        let is_mapped = self.reserved_blocks + blocks <= self.mapped_blocks;
+        let bytes = blocks * BLOCK_BYTES;
+        // SAFETY: inside of the first mapping; or right behind the last block there is, which is mapped.
+        let chunk = unsafe {
+            match is_mapped {
+                true => self.chunks[0].add(self.reserved_blocks * BLOCK_BYTES),
+                false => {
+                    let last = self.base_of(self.reserved_blocks as u32 - 1);
+                    unopened::map_behind(last.add(BLOCK_BYTES), bytes)?
+                }
+            }
         };
-        // The file is made longer from its end on, so with its last block there are all.
-        // SAFETY: our own mapping; the advice fails where the file has ended, and changes no bytes.
-        let is_there = unsafe { advise(last, BLOCK_BYTES, libc::MADV_POPULATE_WRITE) } == 0;
+        // The file is made longer from its end on, so with its last word there is all of it.
+        // SAFETY: inside of the chunk.
+        let is_there = unopened::is_in_file(unsafe { chunk.add(bytes - size_of::<u32>()) });
+        if !is_there && !is_mapped {
+            // SAFETY: it was just mapped, and nobody else has it.
+            unsafe { unopened::unmap(chunk, bytes) };
+        }
         is_there.then_some(chunk)
     }
 

@@ -124,7 +124,9 @@ impl CaptureDriver {
         if edges + 1 != count {
             return None;
         }
-        let mut nodes = vec![std::ptr::null_mut(); count];
+        let mut nodes = Vec::new();
+        nodes.try_reserve_exact(count).ok()?;
+        nodes.resize(count, std::ptr::null_mut());
         // SAFETY: see above; there is room for `count` nodes.
         succeeded(unsafe { (self.graph_nodes)(graph, nodes.as_mut_ptr(), &mut count) })?;
         let is_work = |&node: &*mut c_void| {

@@ -9,6 +9,7 @@ use ggprof_spool::layout;
 
 use super::ranks;
 use crate::clock;
+use crate::fault::fault_point;
 use crate::lock::{Locked, Ranked};
 
 /// The time between samples doubles up to this.
@@ -88,6 +89,7 @@ impl DeviceClock {
             Some(ask) => self.calibrate(state, device, ask),
             None => state.tightest.take(),
         }?;
+        fault_point!();
         state.sampled_ns = now;
         state.wait_ns = (2 * state.wait_ns).clamp(FIRST_DISTANCE_NS, SAMPLE_EVERY_NS);
         Some(sample)

@@ -9,6 +9,7 @@ use ash::vk;
 
 use super::clock::DeviceClock;
 use crate::devices::vulkan::ffi::commands::PhysicalDeviceCommands;
+use crate::fault::fault_point;
 
 /// An extension that reads both clocks at once, with its functions. Only those of the one
 /// that is switched on may be called: the loader ends the program otherwise.
@@ -69,6 +70,7 @@ impl Extended {
         if let Some(one) = calibrated.filter(|_| own.is_none()) {
             extensions.push(one.extension.as_ptr());
         }
+        fault_point!();
         // SAFETY: the caller's contract.
         let own = unsafe { own_feature(info.p_next) };
         let host_reset = vk::PhysicalDeviceHostQueryResetFeatures {

@@ -22,6 +22,7 @@ use ggprof_spool::layout::CoveredWhy;
 use super::device::DEVICES;
 use crate::config::Environment;
 use crate::devices::vulkan::settings::{self, Mode};
+use crate::fault::fault_point;
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::{exports, got};
 use crate::recorder::current;
@@ -172,6 +173,12 @@ fn provide(directory: &Path) -> io::Result<()> {
     let library =
         LoadedObject::containing(provide as *const () as usize).ok_or(io::ErrorKind::NotFound)?;
     let library = Path::new(OsStr::from_bytes(library.name.to_bytes())).canonicalize()?;
+    let manifest = directory.join(layer::MANIFEST);
+    let made = Made {
+        manifest: CString::new(manifest.as_os_str().as_bytes())?,
+        directory: CString::new(directory.as_os_str().as_bytes())?,
+        pid: std::process::id(),
+    };
     match DirBuilder::new().mode(OURS_ALONE).create(directory) {
         // It exists already if this process was another program before.
         Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {
@@ -179,13 +186,9 @@ fn provide(directory: &Path) -> io::Result<()> {
         }
         made => made?,
     }
-    let manifest = directory.join(layer::MANIFEST);
-    let made = Made {
-        manifest: CString::new(manifest.as_os_str().as_bytes())?,
-        directory: CString::new(directory.as_os_str().as_bytes())?,
-        pid: std::process::id(),
-    };
+    // At once: what is not noted is left behind at the end.
     let _ = MADE.set(made);
+    fault_point!();
     let mut open = OpenOptions::new();
     open.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     open.open(manifest)?.write_all(layer::manifest(&library.to_string_lossy()).as_bytes())

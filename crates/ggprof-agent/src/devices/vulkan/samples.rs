@@ -12,6 +12,7 @@ use super::recording::{CommandWork, Name};
 use crate::clock;
 use crate::devices::vulkan::settings::Mode;
 use crate::digest::NumberMap;
+use crate::fault::fault_point;
 use crate::lock::{Locked, Ranked};
 use crate::observe::budget::Budget;
 use crate::observe::visits::{Timed, Visits};
@@ -72,6 +73,7 @@ impl Samples {
                 let now_ns = || clock::nanoseconds(libc::CLOCK_MONOTONIC);
                 let in_parts = mode != Mode::Sample
                     || self.state().next(visits.shape, visits.node_count(), now_ns());
+                fault_point!();
                 visits.timed = if in_parts { Timed::InParts } else { Timed::AsWhole };
                 if in_parts { Sampled::InParts } else { Sampled::Begins(whole(visits)) }
             }
@@ -85,6 +87,7 @@ impl Samples {
         let shape = state.shapes.get_mut(&visits.shape)?;
         let last = visits.position_from(shape.last);
         shape.last = last.unwrap_or(shape.last);
+        fault_point!();
         if visits.timed == Timed::InParts {
             shape.stamps += stamps;
             state.budget.spend(u64::from(stamps) * COST_PER_STAMP_NS);

@@ -3,6 +3,7 @@
 use std::ffi::c_char;
 
 use super::Entry;
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::hooks::abort_callback;
 use crate::observe::fail_open::guard;
@@ -30,7 +31,9 @@ pub(in crate::hooks) unsafe extern "C-unwind" fn set_abort_callback(
     data: Pointer,
 ) {
     let real = guard(None, |_| {
+        // First: whatever fails behind it, the agent never gives ggml another one than the program's.
         ticking::note_program_callback(backend, callback, data);
+        fault_point!();
         ticking::setter_of(backend)
     });
     if let Some(real) = real.or_else(set_abort_callback_real::find) {
