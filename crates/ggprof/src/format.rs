@@ -5,6 +5,7 @@ use crate::input::Recording;
 use crate::output;
 use ggprof_report::tables::{self, Table};
 use ggprof_report::{documents, render, text, timeline, viewer};
+use ggprof_spool::names;
 use ggprof_trace::formats::{Packing, csv, ggml_json, perfetto, pprof};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -40,7 +41,7 @@ const TABLE: &[Row] = &[
     Row { format: Format::Csv, extensions: &["csv"], report: Some(FormatArg::Csv) },
     Row { format: Format::Markdown, extensions: &["md"], report: Some(FormatArg::Markdown) },
     Row { format: Format::Html, extensions: &["html", "htm"], report: None },
-    Row { format: Format::Recording, extensions: &["ggprof"], report: None },
+    Row { format: Format::Recording, extensions: &[names::RECORDING_EXTENSION], report: None },
     Row { format: Format::Perfetto, extensions: &["pftrace", "perfetto-trace"], report: None },
     Row { format: Format::Pprof, extensions: &["pb"], report: None },
     Row { format: Format::Parquet, extensions: &["parquet"], report: None },

@@ -6,6 +6,7 @@ use crate::cli::AttachArgs;
 use crate::exit::Outcome;
 use crate::launch::{self, Ahead, Control, Processes, Running, Samples, Sensors, Spools};
 use crate::{messages, output};
+use ggprof_spool::names;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -29,9 +30,9 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
     let ahead = Ahead::of(spools.path());
     let mut settings = variables_of(&arguments.how, &spools);
     // However we end.
-    settings.push(("GGPROF_ENDS_WITH_LAUNCHER", (spools.is_locked() as u8).to_string().into()));
+    settings.push((names::ENDS_WITH_LAUNCHER, (spools.is_locked() as u8).to_string().into()));
     // Its layer comes too late.
-    settings.push(("GGPROF_VULKAN", "off".into()));
+    settings.push((names::VULKAN, "off".into()));
     let attached = launch::attach(&process, &agent, &settings);
     // Nobody else would end what could not begin.
     let attached = attached.inspect_err(|_| stop(&spools))?;
