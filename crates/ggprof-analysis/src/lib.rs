@@ -58,11 +58,11 @@ mod warm_up;
 pub mod work;
 
 pub use attention::Attended;
-pub use budget::{Budget, Divided, Part, Spent, budgets, divided};
+pub use budget::{Budget, Divided, ModelPart, Spent, budgets, divided};
 pub use causality::{Causality, causality};
 pub use charging::charge;
 pub use copy_consumers::copy_consumers;
-pub use depth::{ByDepth, DepthStep, depth};
+pub use depth::{AttentionChange, ByDepth, depth};
 pub use detailed::{DetailedRow, by_detail};
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use distinct_ops::{DistinctOp, distinct_ops};

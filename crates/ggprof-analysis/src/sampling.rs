@@ -81,11 +81,11 @@ impl SampledOp {
 }
 
 /// What a split computes: its backend, the output of its first op and of its last.
-pub(crate) type Kind = (BackendIndex, Tensor, Tensor);
+pub(crate) type SplitKind = (BackendIndex, Tensor, Tensor);
 
 /// One entry for each backend with splits that were timed as a whole.
 pub fn sampling(trace: &Trace) -> Vec<Sampling> {
-    let mut whole: HashMap<Kind, u64> = HashMap::new();
+    let mut whole: HashMap<SplitKind, u64> = HashMap::new();
     let mut found: Vec<Sampling> = Vec::new();
     for event in whole_splits(trace) {
         *whole.entry(kind_of_whole(trace, &event)).or_default() += 1;
@@ -100,7 +100,7 @@ pub fn sampling(trace: &Trace) -> Vec<Sampling> {
     if found.is_empty() {
         return found;
     }
-    let kinds: HashSet<Kind> = whole.keys().copied().collect();
+    let kinds: HashSet<SplitKind> = whole.keys().copied().collect();
     let attended = Attended::of(trace);
     let mut measured: HashMap<(BackendIndex, StringId), u128> = HashMap::new();
     for split in known_splits(trace) {
@@ -191,7 +191,7 @@ pub(crate) fn runs_like_sampled(trace: &Trace) -> Vec<(GraphRunId, GraphRunId)> 
         return Vec::new();
     }
     let splits = sampled_splits(trace);
-    let sampled: HashMap<Kind, GraphRunId> = splits
+    let sampled: HashMap<SplitKind, GraphRunId> = splits
         .iter()
         .filter_map(|split| Some((kind_of_sampled(trace, split)?, split.first()?.graph_run?)))
         .collect();
@@ -200,13 +200,13 @@ pub(crate) fn runs_like_sampled(trace: &Trace) -> Vec<(GraphRunId, GraphRunId)> 
         .collect()
 }
 
-pub(crate) fn kind_of_whole(trace: &Trace, event: &Event) -> Kind {
+pub(crate) fn kind_of_whole(trace: &Trace, event: &Event) -> SplitKind {
     let signature = trace.signature(event.node);
     let first = signature.sources.first().map_or(Tensor::UNKNOWN, |source| source.tensor);
     (event.backend, first, signature.output)
 }
 
-pub(crate) fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<Kind> {
+pub(crate) fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<SplitKind> {
     let mut outputs =
         split.iter().map(|event| trace.signature(event.node).output).filter(Tensor::is_known);
     let first = outputs.next()?;

@@ -2,7 +2,7 @@
 //! such calls were not seen, each graph run.
 
 use crate::gaps::{Gaps, missing_before_of, within};
-use crate::sequences::{Kept, Role, Sequences, Turn};
+use crate::sequences::{KeptTokens, Role, Sequences, Turn};
 use crate::shape_guess::{Guess, guesses};
 use crate::{drafts, warm_up};
 use ggprof_trace::{
@@ -51,7 +51,7 @@ pub struct Step {
     pub runs: Vec<u32>,
     pub tokens: Option<u64>,
     /// Empty where sequences are not known.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StepPart>,
     /// The memory of its context was cleared right before.
     pub is_after_clear: bool,
     /// It is the first of its context, and already a repetition: the program makes no trial.
@@ -68,7 +68,7 @@ pub enum Stream {
 
 /// What a step did for one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct StepPart {
     /// The number of its [`Request`](crate::Request).
     pub request: u32,
     /// As the program numbers them in its context.
@@ -85,7 +85,7 @@ pub struct Part {
     pub began_before: bool,
 }
 
-impl Part {
+impl StepPart {
     /// Whether it makes a token of the one before. A prompt of a single token is the same work.
     pub(crate) fn is_one_step(&self) -> bool {
         self.role == Role::Generation || (self.tokens, self.outputs) == (1, 1)
@@ -140,11 +140,11 @@ impl Step {
         self.is_warm_up = true;
     }
 
-    fn generated(&self) -> impl Iterator<Item = &Part> {
+    fn generated(&self) -> impl Iterator<Item = &StepPart> {
         self.one_steps().filter(|part| part.is_generated())
     }
 
-    fn one_steps(&self) -> impl Iterator<Item = &Part> {
+    fn one_steps(&self) -> impl Iterator<Item = &StepPart> {
         let makes_tokens = self.kind != StepKind::Encoding;
         self.parts.iter().filter(move |part| makes_tokens && part.is_one_step())
     }
@@ -219,7 +219,7 @@ struct Checked {
 }
 
 impl Checked {
-    fn note(&self, steps: &mut [Step], kept: Kept) {
+    fn note(&self, steps: &mut [Step], kept: KeptTokens) {
         let Some(&(step, part)) = self.last.get(&kept.request) else { return };
         let part = &mut steps[step].parts[part];
         part.kept = kept.tokens.clamp(part.tokens.min(1), part.tokens);
@@ -229,7 +229,7 @@ impl Checked {
     /// before was right.
     fn take(&mut self, steps: &mut [Step]) {
         let Some((at, step)) = steps.iter().enumerate().next_back() else { return };
-        let parts: Vec<Part> = step.parts.clone();
+        let parts: Vec<StepPart> = step.parts.clone();
         for (place, part) in parts.iter().enumerate() {
             if let Some(&(before, place)) = self.last.get(&part.request) {
                 let before = &mut steps[before].parts[place];
@@ -386,8 +386,8 @@ pub(crate) fn has_result_of_each(batch: &Batch) -> bool {
     batch.tokens > Some(1) && batch.outputs == batch.tokens
 }
 
-pub(crate) fn kind_of(parts: &[Part], tokens: Option<u64>) -> StepKind {
-    let generates = Part::is_one_step;
+pub(crate) fn kind_of(parts: &[StepPart], tokens: Option<u64>) -> StepKind {
+    let generates = StepPart::is_one_step;
     match tokens {
         None => StepKind::Graph,
         Some(1) if parts.is_empty() => StepKind::Generation,
@@ -399,7 +399,7 @@ pub(crate) fn kind_of(parts: &[Part], tokens: Option<u64>) -> StepKind {
 }
 
 /// Whether a sequence goes on with a token that it generated.
-pub(crate) fn goes_on(parts: &[Part]) -> bool {
+pub(crate) fn goes_on(parts: &[StepPart]) -> bool {
     parts.iter().any(|part| part.role == Role::Generation)
 }
 

@@ -3,7 +3,7 @@
 use crate::cli::FormatArg;
 use crate::input::Recording;
 use crate::output;
-use ggprof_report::tables::{self, Table};
+use ggprof_report::tables::{self, EngineTable};
 use ggprof_report::{documents, render, text, timeline, viewer};
 use ggprof_spool::names;
 use ggprof_trace::formats::{Packing, csv, ggml_json, perfetto, pprof};
@@ -201,7 +201,7 @@ impl Output {
             Format::Perfetto => perfetto::write(trace, &timeline::annotations(trace), out),
             Format::Pprof => pprof::write(&ggprof_report::pprof(trace), out),
             Format::Parquet => {
-                tables::Recording::new(trace, None, peaks.as_ref()).write(Table::Events, out)
+                tables::Recording::new(trace, None, peaks.as_ref()).write(EngineTable::Events, out)
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Where the time of a token goes, phase by phase.
 
 use crate::{Cell, Column, Document, Table, units};
-use ggprof_analysis::{Budget, Part, PhaseKind, Spent};
+use ggprof_analysis::{Budget, ModelPart, PhaseKind, Spent};
 use ggprof_trace::{BackendIndex, CopyDirection, Trace};
 
 const COLUMNS: [Column; 11] = [
@@ -102,29 +102,29 @@ fn backend_name(trace: &Trace, spent: Spent) -> Option<&str> {
     backend(spent).map(|backend| trace.backend(backend).label())
 }
 
-fn part(spent: Spent) -> Option<Part> {
+fn part(spent: Spent) -> Option<ModelPart> {
     match spent {
         Spent::Computing { part, .. } => Some(part),
         _ => None,
     }
 }
 
-fn part_name(part: Part) -> &'static str {
+fn part_name(part: ModelPart) -> &'static str {
     match part {
-        Part::Attention => "attention",
-        Part::FeedForward => "feed-forward",
-        Part::Experts => "experts",
-        Part::Recurrent => "recurrent",
-        Part::Output => "output",
-        Part::Rest => "the rest",
-        Part::Undivided => "not told apart",
+        ModelPart::Attention => "attention",
+        ModelPart::FeedForward => "feed-forward",
+        ModelPart::Experts => "experts",
+        ModelPart::Recurrent => "recurrent",
+        ModelPart::Output => "output",
+        ModelPart::Rest => "the rest",
+        ModelPart::Undivided => "not told apart",
     }
 }
 
 pub(crate) fn words(trace: &Trace, spent: Spent) -> String {
     let name = backend_name(trace, spent).unwrap_or_default();
     match spent {
-        Spent::Computing { part: Part::Undivided, .. } => format!("computing on {name}"),
+        Spent::Computing { part: ModelPart::Undivided, .. } => format!("computing on {name}"),
         Spent::Computing { part, .. } => format!("computing on {name}: {}", part_name(part)),
         Spent::Launching { .. } => format!("{name} waiting for the host to launch work"),
         Spent::FirstUse { .. } => format!("{name} waiting for kernels to be loaded or compiled"),

@@ -4,7 +4,7 @@
 use super::run::{Plan, deliver_all, variables_of};
 use crate::cli::AttachArgs;
 use crate::exit::Outcome;
-use crate::launch::{self, Ahead, Control, Processes, Running, Samples, Sensors, Spools};
+use crate::launch::{self, Ahead, ControlSocket, Processes, Running, Samples, Sensors, Spools};
 use crate::{messages, output};
 use ggprof_spool::names;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,7 +38,7 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
     let attached = attached.inspect_err(|_| stop(&spools))?;
     start(&spools)?;
     // Whoever asks finds a recording that has begun.
-    let control = Control::listen(spools.path(), samples.clone());
+    let control = ControlSocket::listen(spools.path(), samples.clone());
     messages::note(&begun(&process, &attached, arguments.duration));
     if let Some(why) = &attached.unchanged {
         messages::warning(&format!(

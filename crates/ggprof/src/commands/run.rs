@@ -72,7 +72,7 @@ fn once(
         messages::warning(&obstacle.sentence(path));
     }
     let samples = Arc::<Mutex<Samples>>::default();
-    let _control = launch::Control::listen(spools.path(), samples.clone());
+    let _control = launch::ControlSocket::listen(spools.path(), samples.clone());
     let mut variables = variables(arguments, &spools);
     if arguments.vulkan != VulkanArg::Off {
         variables.extend(launch::announce_vulkan_layer(

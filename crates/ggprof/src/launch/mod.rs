@@ -35,7 +35,7 @@ pub(crate) use ahead::Ahead;
 pub(crate) use attach::{Attached, Running, attach};
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
-pub(crate) use control::Control;
+pub(crate) use control::ControlSocket;
 pub(crate) use inherited::was_ignored;
 pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
