@@ -8,8 +8,7 @@
 //! Newer programs have the smaller model read each batch of the other one before they look at the
 //! results: only then are these tokens there.
 
-use crate::sequences::Role;
-use crate::steps::{Step, StepKind, StepPart, Stream};
+use crate::step::{Role, Step, StepKind, StepPart, Stream};
 use hashbrown::HashMap;
 
 /// Once may be by chance.

@@ -340,7 +340,7 @@ pub fn watts_of_counter(sensor: &Sensor) -> Vec<(u64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::Stream;
+    use crate::step::Stream;
     use ggprof_trace::{ProcessIndex, text_fixture};
 
     const SECOND: u64 = 1_000_000_000;

@@ -7,7 +7,7 @@
 
 mod copy_times;
 
-use crate::sampling::{self, SplitKind, kind_of_sampled, kind_of_whole, known_splits};
+use crate::split_kinds::{self, SplitKind, kind_of_sampled, kind_of_whole, known_splits};
 use ggprof_trace::{Event, EventId, GraphRunId, Trace};
 use hashbrown::HashMap;
 use std::hash::Hash;
@@ -56,7 +56,7 @@ where
 {
     let mut sums = Sums::default();
     let mut classes: HashMap<(SplitKind, P), (Class, Event)> = HashMap::new();
-    for event in sampling::whole_splits(trace) {
+    for event in split_kinds::whole_splits(trace) {
         let key = (kind_of_whole(trace, &event), part_of(&event));
         classes.entry(key).or_insert((Class::default(), event)).0.add(&event);
     }
@@ -255,7 +255,7 @@ fn whole_splits<K: Hash + Eq + Clone>(
     sums: &mut Sums<K>,
 ) {
     let mut classes: HashMap<(SplitKind, Option<K>), Class> = HashMap::new();
-    for event in sampling::whole_splits(trace) {
+    for event in split_kinds::whole_splits(trace) {
         let key = (kind_of_whole(trace, &event), key_of(&event));
         let none = Class { run: event.graph_run, ..Class::default() };
         classes.entry(key).or_insert(none).add(&event);

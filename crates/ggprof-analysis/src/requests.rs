@@ -4,8 +4,7 @@
 mod wait;
 
 use crate::gaps::Gaps;
-use crate::sequences::Role;
-use crate::steps::{Step, StepKind, StepPart, Stream};
+use crate::step::{Role, Step, StepKind, StepPart, Stream};
 use ggprof_trace::{ProcessIndex, Trace};
 use std::cmp::Reverse;
 use wait::Timeline;

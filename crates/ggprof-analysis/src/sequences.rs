@@ -5,18 +5,11 @@
 
 mod progress;
 
-use crate::steps::StepPart;
+use crate::step::{Role, StepPart};
 use crate::warm_up::WARM_UP_TOKENS;
 use ggprof_trace::{Batch, BatchSequence, ContextChange, ContextChangeKind};
 use hashbrown::{HashMap, HashSet};
 use progress::Progress;
-
-/// What tokens of a sequence are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    Prompt,
-    Generation,
-}
 
 /// What the next batch means for its sequences.
 pub(crate) struct Turn {

@@ -19,7 +19,6 @@ pub mod appendix;
 pub mod attaching;
 pub mod beside;
 pub mod bytes;
-mod coverage;
 pub mod covered;
 pub mod cpu_name;
 pub mod follow;

@@ -1,8 +1,8 @@
 //! What can be written: one table decides by the name of the file, for all commands.
 
-use crate::cli::FormatArg;
-use crate::input::Recording;
 use crate::output;
+use crate::recording::Recording;
+use clap::ValueEnum;
 use ggprof_report::tables::{self, EngineTable};
 use ggprof_report::{documents, render, text, timeline, viewer};
 use ggprof_spool::names;
@@ -24,6 +24,19 @@ pub(crate) enum Format {
     Pprof,
     /// The table of events. All tables have a directory of their own.
     Parquet,
+}
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// Aligned, no wider than the terminal
+    Table,
+    /// Tables to paste into an issue
+    Markdown,
+    /// Raw numbers, all columns
+    Json,
+    /// Raw numbers, all columns, the tables only
+    Csv,
 }
 
 /// A row of the table.

@@ -1,8 +1,8 @@
 //! A directory of tables: a folder for each, with a file for each recording in it, so that recordings
 //! are added at any time, and those that are there stay as they are.
 
-use crate::input::Recording;
 use crate::interruption::Removal;
+use crate::recording::Recording;
 use crate::{messages, output};
 use anyhow::anyhow;
 use ggprof_report::tables::{self, TABLES};

@@ -3,7 +3,7 @@
 use super::key::Activity;
 use crate::gaps::gaps;
 use crate::phases::{PhaseKind, Phases};
-use crate::steps::Step;
+use crate::step::Step;
 use ggprof_trace::{GraphRunId, TaskKind, Trace};
 use hashbrown::HashMap;
 use std::ops::Range;

@@ -4,7 +4,7 @@
 use super::book::Book;
 use super::event_keys::EventKeys;
 use super::key::Activity;
-use crate::sampling::{
+use crate::split_kinds::{
     SplitKind, is_whole, kind_of_sampled, kind_of_whole, known_splits, whole_splits,
 };
 use ggprof_trace::{EventId, Trace};

@@ -1,6 +1,6 @@
 //! What a look at a running program shows.
 
-use crate::steps::StepKind;
+use crate::step::StepKind;
 use ggprof_trace::Quantity;
 use ggprof_trace::formats::spool::Standing;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Which ops took how long between two looks.
 
 use super::OpNow;
-use crate::steps::StepKind;
+use crate::step::StepKind;
 use crate::work::work_of;
 use ggprof_trace::formats::spool::News;
 use ggprof_trace::{BackendIndex, NodeId, Trace};

@@ -6,8 +6,7 @@ use super::first_token::First;
 use super::steps::{BeingComputed, LiveStep};
 use super::{Counters, LiveWait, WINDOW_NS};
 use crate::percentiles::median_and_p95;
-use crate::sequences::Role;
-use crate::steps::StepPart;
+use crate::step::{Role, StepPart};
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
 

@@ -2,8 +2,7 @@
 
 use super::{Phase, PhaseKind};
 use crate::gaps::{Gaps, within};
-use crate::sequences::Role;
-use crate::steps::{Step, StepKind, StepPart, Stream};
+use crate::step::{Role, Step, StepKind, StepPart, Stream};
 use ggprof_trace::{Gap, ProcessIndex};
 use hashbrown::HashMap;
 

@@ -2,8 +2,7 @@
 //! counts for one thing: for the sequence's own token if that is computed, then for what kept it waiting.
 
 use crate::gaps::within;
-use crate::sequences::Role;
-use crate::steps::{Step, StepKind, StepPart};
+use crate::step::{Role, Step, StepKind, StepPart};
 use ggprof_trace::Gap;
 
 /// The time between two tokens of a sequence.

@@ -9,7 +9,7 @@
 //! prompt leaves positions out, or has batches at the same one.
 
 use super::{KeptTokens, Role};
-use crate::steps::StepPart;
+use crate::step::StepPart;
 use ggprof_trace::BatchSequence;
 
 /// More than programs draft at once, with the token that the drafts follow. Where more tokens come that

@@ -7,7 +7,7 @@ use super::summary::{variants, which_model};
 use super::{budget, diff_words as words, placement as placed};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
-use crate::{Cell, Column, Document, Table};
+use crate::{Cell, Column, Document, Table, spent_words};
 use ggprof_analysis::budget::{BudgetRow, summed};
 use ggprof_analysis::diff::{Diff, DiffRow, PhaseDiff, placement};
 use ggprof_analysis::hosts::Hosts;
@@ -219,7 +219,7 @@ fn spent_on(trace: &Trace, budget: &Budget) -> Vec<Vec<Cell>> {
             Cell::Text(words),
         ]
     };
-    let of_row = |it: &BudgetRow| row(it.ns, budget::words(trace, it.spent));
+    let of_row = |it: &BudgetRow| row(it.ns, spent_words::words(trace, it.spent));
     let mut rows: Vec<Vec<Cell>> = shown.iter().map(of_row).collect();
     if !rest.is_empty() {
         rows.push(row(rest.iter().map(|it| it.ns).sum(), format!("{} others", rest.len())));

@@ -4,6 +4,7 @@
 use super::run::{Plan, deliver_all, variables_of};
 use crate::cli::AttachArgs;
 use crate::exit::Outcome;
+use crate::inherited::was_ignored;
 use crate::launch::{self, Ahead, ControlSocket, Processes, Running, Samples, Sensors, Spools};
 use crate::{messages, output};
 use ggprof_spool::names;
@@ -118,7 +119,7 @@ impl Alive {
         // The program is not our child: no signal of the terminal reaches it, and it would be recorded for
         // ever. `nohup` wants just that of SIGHUP.
         let heard = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-        for signal in heard.into_iter().filter(|&signal| !launch::was_ignored(signal)) {
+        for signal in heard.into_iter().filter(|&signal| !was_ignored(signal)) {
             signal_hook::flag::register(signal, is_over.clone())?;
         }
         Ok(Alive { process, is_over })

@@ -4,8 +4,8 @@
 use crate::cli::{HowArgs, RunArgs, SummaryTo, VulkanArg};
 use crate::exit::{self, Outcome};
 use crate::format::Output;
-use crate::input::Recording;
 use crate::launch::{self, Completed, Ended, Samples, Sensors, Spools};
+use crate::recording::Recording;
 use crate::{messages, output, terminal};
 use clap::ValueEnum;
 use ggprof_analysis::diff::{Fusions, ledger};

@@ -1,9 +1,9 @@
 //! A program under examination: its file, its processes, and a recording of its first graph.
 
 use crate::exit::Outcome;
-use crate::input::Recording;
 use crate::launch::{self, Look, Process, Program, Spools};
 use crate::messages;
+use crate::recording::Recording;
 use ggprof_agents::Libc;
 use ggprof_report::{Block, Cell, Document, Fact, documents};
 use ggprof_spool::names;

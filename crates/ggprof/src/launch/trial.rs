@@ -1,7 +1,8 @@
 //! One of many runs of a command, each recorded into a file. Each is made by a `ggprof run` of its own,
 //! so that it is recorded as any other, and what it prints is shown only if it fails.
 
-use super::{NotStarted, was_ignored};
+use super::NotStarted;
+use crate::inherited::was_ignored;
 use crate::messages;
 use anyhow::{Context, anyhow, bail};
 use ggprof_spool::names;
