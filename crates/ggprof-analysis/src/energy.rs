@@ -347,16 +347,7 @@ mod tests {
 
     /// Read once a second, from the second on that is given.
     fn sensor(quantity: Quantity, first: u64, values: &[u64]) -> Sensor {
-        Sensor {
-            quantity,
-            device: 0,
-            machine: 0,
-            name: "H200".into(),
-            is_forbidden: false,
-            every_ns: SECOND,
-            times_ns: (first..).take(values.len()).map(|second| second * SECOND).collect(),
-            values: values.to_vec(),
-        }
+        text_fixture::sensor(quantity, first * SECOND, SECOND, values)
     }
 
     /// Ten seconds, of which two are a prompt and six generation.

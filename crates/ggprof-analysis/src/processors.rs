@@ -71,19 +71,10 @@ fn used(sensor: &Sensor, spans: &[(u64, u64)]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::Process;
+    use ggprof_trace::{Process, text_fixture};
 
     fn counter(quantity: Quantity, values: &[u64]) -> Sensor {
-        Sensor {
-            quantity,
-            device: 0,
-            machine: 0,
-            name: String::new(),
-            is_forbidden: false,
-            every_ns: 1_000_000,
-            times_ns: (0..values.len() as u64).map(|at| at * 1_000_000).collect(),
-            values: values.to_vec(),
-        }
+        text_fixture::sensor(quantity, 0, 1_000_000, values)
     }
 
     #[test]

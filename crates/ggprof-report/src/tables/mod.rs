@@ -13,7 +13,7 @@ mod recordings;
 mod requests;
 mod waits;
 
-use crate::parquet;
+use crate::parquet::{self, Value};
 use ggprof_analysis::hosts::Hosts;
 use ggprof_analysis::{Peaks, Phases, phases as find_phases};
 use ggprof_trace::{BackendIndex, StringId, Trace};
@@ -162,6 +162,11 @@ pub fn recording_id(trace: &Trace) -> String {
         let _ = write!(id, "{byte:02x}");
         id
     })
+}
+
+/// `None` for an empty text.
+fn known(text: &str) -> Value<'_> {
+    Some(text).filter(|text| !text.is_empty()).into()
 }
 
 #[cfg(test)]
