@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::asked::{ask, list};
 use crate::built;
-use crate::explained::{ask, list};
 
 /// The budgets of a recording's phases, whatever state it is in: the rows of each add up to its wall
 /// time. Panics where they do not. With `GGPROF_SUMS=1`, the sums of its events are compared as well.

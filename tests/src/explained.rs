@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::asked::{ask, list};
 use crate::{budget, built};
 
 /// A recording in a directory of its own.
@@ -50,19 +51,6 @@ pub fn recording(command: &Command, file: &Path) -> Command {
         run.env(name, value.unwrap_or_default());
     }
     run
-}
-
-/// What `ggprof` answers about some recordings, in JSON.
-pub fn ask(files: &[&Path], words: &[&str]) -> Value {
-    let mut command = Command::new(built::ggprof());
-    command.args(&words[..1]).args(files).args(&words[1..]).args(["--format", "json"]);
-    let output = command.output().expect("ggprof starts");
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
-pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// The first finding is of this rule and has these words in what to try.

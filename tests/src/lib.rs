@@ -10,6 +10,7 @@
 
 pub mod arm64;
 pub mod arm64_system;
+pub mod asked;
 pub mod browser;
 pub mod budget;
 pub mod built;

@@ -6,8 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use ggprof_spool::names;
+
 use crate::built;
 use crate::recording::Recording;
+
+/// What whoever runs the tests may have set, and each test sets itself.
+const UNSET: [&str; 6] =
+    [names::THREADS, names::SERIALIZE, names::MAX_BYTES, names::CUDA, names::BUDGET, names::CUPTI];
 
 /// A command that will be recorded.
 #[derive(Debug)]
@@ -35,9 +41,9 @@ impl UnderAgent {
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
         let directory = directory.canonicalize().expect("it was just made");
         command.env("LD_PRELOAD", agent);
-        command.env("GGPROF_SPOOL", directory.join("%p.spool"));
-        for name in ["THREADS", "SERIALIZE", "MAX_BYTES", "CUDA", "BUDGET", "CUPTI"] {
-            command.env_remove(format!("GGPROF_{name}"));
+        command.env(names::SPOOL, directory.join("%p.spool"));
+        for name in UNSET {
+            command.env_remove(name);
         }
         UnderAgent { command, directory }
     }

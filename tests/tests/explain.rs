@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use ggprof_e2e::asked::{ask, list};
 use ggprof_e2e::explained::{
-    Recorded, ask, check, check_healthy, check_named, check_without, list, named_first, print_gain,
-    recording,
+    Recorded, check, check_healthy, check_named, check_without, named_first, print_gain, recording,
 };
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;

@@ -6,8 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ggprof_e2e::asked::{ask, list};
 use ggprof_e2e::explained::{
-    Recorded, ask, check, check_named, check_without, list, named_first, print_gain, recording,
+    Recorded, check, check_named, check_without, named_first, print_gain, recording,
 };
 use ggprof_e2e::model::Model;
 use ggprof_e2e::node_llama::Generation;

@@ -1,7 +1,7 @@
 //! The agent of this process: the one that was preloaded, or else the one in this library.
 
 use crate::error::Error;
-use ggprof_agent::control::{self, Control};
+use ggprof_agent::control::{self, AgentFunctions};
 use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -66,21 +66,23 @@ fn off() -> Error {
     )
 }
 
-fn agent() -> Result<&'static Control, Error> {
-    static AGENT: OnceLock<Option<&'static Control>> = OnceLock::new();
+fn agent() -> Result<&'static AgentFunctions, Error> {
+    static AGENT: OnceLock<Option<&'static AgentFunctions>> = OnceLock::new();
     let other = || Error::Off("another version of ggprof is preloaded into this process".into());
     AGENT.get_or_init(find).ok_or_else(other)
 }
 
 /// The first in the order of symbols, which is the one that ggml's callers reach.
-fn find() -> Option<&'static Control> {
+fn find() -> Option<&'static AgentFunctions> {
     // SAFETY: a look-up by a C string.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, control::SYMBOL.as_ptr()) };
     let table = if found.is_null() {
         control::ggprof_agent_control()
     } else {
         // SAFETY: agents export this function under this name, in all versions.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> *const Control>(found)() }
+        unsafe {
+            std::mem::transmute::<*mut c_void, extern "C" fn() -> *const AgentFunctions>(found)()
+        }
     };
     // SAFETY: the table is static; its first field is the version in all versions.
     unsafe { ((*table).version == control::VERSION).then(|| &*table) }

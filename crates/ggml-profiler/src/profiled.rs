@@ -18,8 +18,8 @@ pub(crate) struct Profiled {
     number: u32,
     /// The last graph run before recording was switched on; `None` while it is off.
     on_after: Option<u32>,
-    /// Earlier stretches of graph runs while it was on.
-    stretches: Vec<RangeInclusive<u32>>,
+    /// The graph runs of earlier times when it was on.
+    earlier: Vec<RangeInclusive<u32>>,
     pub(crate) records: Records,
 }
 
@@ -73,7 +73,7 @@ fn lock() -> MutexGuard<'static, HashMap<usize, Profiled>> {
 
 impl Profiled {
     fn new(number: u32) -> Self {
-        Self { number, on_after: None, stretches: Vec::new(), records: Records::default() }
+        Self { number, on_after: None, earlier: Vec::new(), records: Records::default() }
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -82,20 +82,20 @@ impl Profiled {
 
     fn end_stretch(&mut self) {
         if let Some(after) = self.on_after.take() {
-            self.stretches.push(after + 1..=agent::runs());
+            self.earlier.push(after + 1..=agent::runs());
         }
     }
 
     /// Forgets all graph runs until now.
     pub(crate) fn reset(&mut self) {
-        self.stretches.clear();
+        self.earlier.clear();
         self.records = Records::default();
         self.on_after = self.on_after.map(|_| agent::runs());
     }
 
     /// What was recorded of this scheduler since it was reset.
     pub(crate) fn trace(&self) -> Result<Trace, Error> {
-        let mut runs = self.stretches.clone();
+        let mut runs = self.earlier.clone();
         runs.extend(self.on_after.map(|after| after + 1..=u32::MAX));
         let selection = Selection { scheduler: self.number, runs };
         let file = File::open(agent::recording()?)?;

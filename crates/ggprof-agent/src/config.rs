@@ -9,7 +9,7 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use ggprof_spool::{layout, place};
+use ggprof_spool::{layout, names, place};
 
 pub(crate) use delivery::Delivery;
 use environment::set_to;
@@ -72,13 +72,13 @@ impl Span {
         let number = |name, otherwise: u64| -> Result<u64, String> {
             Ok(environment.number(name)?.unwrap_or(otherwise))
         };
-        let wait = environment.number(environment::WAITS)?;
+        let wait = environment.number(names::START_AFTER_NS)?;
         let all = Span::default();
         Ok(Span {
             start_ns: wait.map_or(0, |wait| environment.copied_ns().saturating_add(wait)),
-            duration_ns: number("GGPROF_DURATION_NS", all.duration_ns)?,
-            first_graph: number("GGPROF_FIRST_GRAPH", all.first_graph)?,
-            last_graph: number("GGPROF_LAST_GRAPH", all.last_graph)?,
+            duration_ns: number(names::DURATION_NS, all.duration_ns)?,
+            first_graph: number(names::FIRST_GRAPH, all.first_graph)?,
+            last_graph: number(names::LAST_GRAPH, all.last_graph)?,
         })
     }
 
@@ -99,10 +99,9 @@ pub(crate) enum Purpose {
 }
 
 fn budget_permille(environment: &Environment) -> Result<u32, String> {
-    const NAME: &str = "GGPROF_BUDGET";
-    let Some(value) = environment.get(NAME) else { return Ok(DEFAULT_BUDGET_PERMILLE) };
+    let Some(value) = environment.get(names::BUDGET) else { return Ok(DEFAULT_BUDGET_PERMILLE) };
     let permille = value.to_str().and_then(permille).filter(|permille| *permille <= 1000);
-    permille.ok_or_else(|| format!("{}, which is not a percentage", set_to(NAME, value)))
+    permille.ok_or_else(|| format!("{}, which is not a percentage", set_to(names::BUDGET, value)))
 }
 
 /// Thousandths of a number of percent; digits behind the first one are cut off. By hand, because Rust's
@@ -118,7 +117,7 @@ fn permille(percent: &str) -> Option<u32> {
 impl Config {
     /// `GGPROF_SPOOL` comes first, then `GGML_PROFILE`.
     pub(crate) fn understand(environment: &Environment) -> Result<Config, String> {
-        match environment.path("GGPROF_SPOOL") {
+        match environment.path(names::SPOOL) {
             Some(spool) => Config::new(environment, spool, Purpose::Launcher),
             None => {
                 let purpose = Purpose::Profile(Delivery::new(environment));
@@ -148,15 +147,15 @@ impl Config {
             .ok_or("the directory that GGPROF_SPOOL is relative to does not exist any more")?;
         Ok(Config {
             spool: spool.into_os_string().into_vec(),
-            threads: on("GGPROF_THREADS")?,
-            serialize: on("GGPROF_SERIALIZE")?,
+            threads: on(names::THREADS)?,
+            serialize: on(names::SERIALIZE)?,
             purpose,
             budget_permille: budget_permille(environment)?,
             span: Span::from(environment)?,
-            paused: on("GGPROF_PAUSED")?,
+            paused: on(names::PAUSED)?,
             attached: false,
-            ends_with_launcher: on("GGPROF_ENDS_WITH_LAUNCHER")?,
-            most_bytes: environment.number("GGPROF_MAX_BYTES")?,
+            ends_with_launcher: on(names::ENDS_WITH_LAUNCHER)?,
+            most_bytes: environment.number(names::MAX_BYTES)?,
         })
     }
 
@@ -201,7 +200,7 @@ impl Config {
 /// A file that only the user can read, for a recording that is turned into something
 /// else later. `ggprof doctor` finds those of programs that were killed before.
 fn temporary_spool(environment: &Environment) -> PathBuf {
-    environment.temporary_directory().join("ggprof-%p.ggprof")
+    environment.temporary_directory().join(names::RECORDING_AMONG_OTHERS)
 }
 
 /// The command's name without its arguments: prompts are never stored.

@@ -11,17 +11,17 @@ use crate::observe::schedulers;
 use crate::patch::load_order;
 use crate::recorder::current;
 
-/// Counts changes of [`Control`].
+/// Counts changes of [`AgentFunctions`].
 pub const VERSION: u32 = 1;
 /// In place of the number of a scheduler that was freed.
 pub const FREED: u32 = schedulers::FREED;
-/// The symbol under which an agent exports its [`Control`].
+/// The symbol under which an agent exports its [`AgentFunctions`].
 pub const SYMBOL: &CStr = lifecycle::SYMBOL;
 
 /// Functions of the agent; any thread may call them.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Control {
+pub struct AgentFunctions {
     pub version: u32,
     /// Starts tracking which schedulers are made and freed, unless the program already runs: it may
     /// not want to be recorded at all.
@@ -41,9 +41,9 @@ pub struct Control {
 
 /// The agent's table. Its address tells agents apart as well.
 #[unsafe(no_mangle)]
-pub extern "C" fn ggprof_agent_control() -> *const Control {
-    static CONTROL: Control =
-        Control { version: VERSION, prepare, follow, number, record, runs, recording };
+pub extern "C" fn ggprof_agent_control() -> *const AgentFunctions {
+    static CONTROL: AgentFunctions =
+        AgentFunctions { version: VERSION, prepare, follow, number, record, runs, recording };
     &CONTROL
 }
 

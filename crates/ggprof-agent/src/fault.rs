@@ -28,6 +28,8 @@ mod injected {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+    use ggprof_spool::names;
+
     struct Wishes {
         process: u32,
         in_children: bool,
@@ -37,8 +39,8 @@ mod injected {
 
     impl Wishes {
         fn from_environment() -> Wishes {
-            let numbers = std::env::var("GGPROF_FAULT_AT").unwrap_or_default();
-            let log = std::env::var_os("GGPROF_FAULT_LOG").map(OsString::into_vec);
+            let numbers = std::env::var(names::FAULT_AT).unwrap_or_default();
+            let log = std::env::var_os(names::FAULT_LOG).map(OsString::into_vec);
             Wishes {
                 process: std::process::id(),
                 in_children: std::env::var_os("GGPROF_FAULT_IN_CHILDREN").is_some(),

@@ -82,27 +82,27 @@ impl Attended {
                 sequences.change(change);
             }
             let parts = sequences.take(batch, false).parts;
-            let stretches: Vec<Positions> = parts
+            let positions: Vec<Positions> = parts
                 .iter()
                 .map(|part| Positions { first: part.first, tokens: part.tokens })
                 .collect();
             if batch.function == BatchFunction::Decode {
-                share_out(&stretches, &runs_of_it, &queries, &mut runs);
+                share_out(&positions, &runs_of_it, &queries, &mut runs);
             }
         }
         Self { runs, is_attention }
     }
 
-    /// What a graph run's tokens attend to: the longest stretch of keys. `None` if it is not known.
+    /// What a graph run's tokens attend to: of several sequences the most keys. `None` if it is not known.
     pub fn depth(&self, run: GraphRunId) -> Option<u64> {
-        let stretches = self.runs.get(run.0 as usize)?;
-        stretches.iter().map(|stretch| stretch.keys(u64::MAX)).max()
+        let positions = self.runs.get(run.0 as usize)?;
+        positions.iter().map(|it| it.keys(u64::MAX)).max()
     }
 
     /// How many tokens a graph run computed. `None` if it is not known.
     pub fn tokens(&self, run: GraphRunId) -> Option<u64> {
-        let stretches = self.runs.get(run.0 as usize).filter(|it| !it.is_empty())?;
-        Some(stretches.iter().map(|stretch| stretch.tokens).sum())
+        let positions = self.runs.get(run.0 as usize).filter(|it| !it.is_empty())?;
+        Some(positions.iter().map(|it| it.tokens).sum())
     }
 
     /// Whether the work of a node's events depends on their positions.
@@ -117,16 +117,16 @@ impl Attended {
         if !self.varies(event.node) {
             return None;
         }
-        let stretches = self.runs.get(event.graph_run?.0 as usize)?;
+        let positions = self.runs.get(event.graph_run?.0 as usize)?;
         let signature = trace.signature(event.node);
-        if stretches.is_empty() {
+        if positions.is_empty() {
             return None;
         }
-        let tokens: u64 = stretches.iter().map(|stretch| stretch.tokens).sum();
+        let tokens: u64 = positions.iter().map(|it| it.tokens).sum();
         if queries_of(signature)? != tokens || !signature.members.is_empty() {
             return None;
         }
-        work_of(trace, signature, stretches)
+        work_of(trace, signature, positions)
     }
 }
 
@@ -155,15 +155,15 @@ fn queries_of(signature: &Signature) -> Option<u64> {
 /// Gives each run of a batch its positions. A large prompt is computed in parts, in order; how
 /// several sequences are divided among several runs is not known.
 fn share_out(
-    stretches: &[Positions],
+    positions: &[Positions],
     runs_of_it: &[usize],
     queries: &[Option<u64>],
     runs: &mut [Vec<Positions>],
 ) {
-    match (stretches, runs_of_it) {
-        (stretches, &[run]) => runs[run] = stretches.to_vec(),
-        (&[stretch], several) => {
-            let mut first = stretch.first;
+    match (positions, runs_of_it) {
+        (positions, &[run]) => runs[run] = positions.to_vec(),
+        (&[whole], several) => {
+            let mut first = whole.first;
             for &run in several {
                 // A part that is not known leaves the rest unknown, too.
                 let Some(tokens) = queries[run] else { return };
@@ -175,14 +175,13 @@ fn share_out(
     }
 }
 
-fn work_of(trace: &Trace, signature: &Signature, stretches: &[Positions]) -> Option<Work> {
+fn work_of(trace: &Trace, signature: &Signature, positions: &[Positions]) -> Option<Work> {
     let source = |at: usize| signature.sources.get(at).map(|source| source.tensor);
     let (q, k, v) = (source(0)?, source(1)?, source(2)?);
     let length = |tensor: &Tensor, at: usize| u64::try_from(tensor.ne[at]).ok();
     let cells = length(&k, 1)?;
-    let pairs =
-        stretches.iter().try_fold(0u128, |sum, stretch| sum.checked_add(stretch.pairs(cells)?))?;
-    let keys: u64 = stretches.iter().map(|stretch| stretch.keys(cells)).sum();
+    let pairs = positions.iter().try_fold(0u128, |sum, it| sum.checked_add(it.pairs(cells)?))?;
+    let keys: u64 = positions.iter().map(|it| it.keys(cells)).sum();
     let per_pair = 2 * (length(&k, 0)?.checked_add(length(&v, 0)?)?);
     let flops = pairs.checked_mul(u128::from(per_pair.checked_mul(length(&q, 2)?)?))?;
     let rows = |tensor: &Tensor| {

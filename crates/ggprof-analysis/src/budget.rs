@@ -38,7 +38,7 @@ const MOST_GROUPS: usize = 8;
 pub enum Spent {
     Computing {
         backend: BackendIndex,
-        part: Part,
+        part: ModelPart,
     },
     /// Threads of the host waited, inside an op, for the slowest of them.
     UnequalThreads,
@@ -73,7 +73,7 @@ pub enum Spent {
 
 /// Parts of a model, as far as they matter for where to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub enum ModelPart {
     Attention,
     FeedForward,
     Experts,
@@ -85,7 +85,7 @@ pub enum Part {
     Undivided,
 }
 
-impl Part {
+impl ModelPart {
     pub const ALL: [Self; 7] = [
         Self::Attention,
         Self::FeedForward,
@@ -121,11 +121,11 @@ pub struct Budget {
     pub tokens: u64,
     pub wall_ns: u64,
     /// The longest first; together the wall time.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BudgetRow>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct BudgetRow {
     pub spent: Spent,
     pub ns: u64,
     /// The part of it that was measured as a whole with other rows, and shared out by samples.
@@ -149,10 +149,10 @@ impl Budget {
     }
 
     fn add(&mut self, spent: Spent, ns: u64) {
-        self.add_row(Row { spent, ns, estimated_ns: 0 });
+        self.add_row(BudgetRow { spent, ns, estimated_ns: 0 });
     }
 
-    fn add_row(&mut self, new: Row) {
+    fn add_row(&mut self, new: BudgetRow) {
         match self.rows.iter_mut().find(|row| row.spent == new.spent) {
             Some(row) => {
                 row.ns += new.ns;

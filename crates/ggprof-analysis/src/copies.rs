@@ -74,7 +74,7 @@ pub struct CopyRow {
 pub const LARGE: u64 = 64 * 1024;
 
 impl CopyRow {
-    fn of((phase, class, direction, source_backend, backend, [source, target]): Key) -> Self {
+    fn of((phase, class, direction, source_backend, backend, [source, target]): CopyKey) -> Self {
         Self {
             phase,
             class,
@@ -203,7 +203,7 @@ pub fn class_of(trace: &Trace, copy: &Event) -> TensorClass {
     }
 }
 
-type Key = (
+type CopyKey = (
     Option<PhaseKind>,
     TensorClass,
     CopyDirection,
@@ -218,8 +218,8 @@ pub fn copies(trace: &Trace, phases: &Phases, exposed: &[(EventId, u64)]) -> Cop
     exposed.iter().for_each(|(copy, ns)| *pieces.entry(*copy).or_default() += ns);
     let times = CopyTimes::of(trace);
     let consumers: HashMap<EventId, EventId> = copy_consumers(trace).into_iter().collect();
-    let mut waiting: HashMap<(Key, StringId), u64> = HashMap::new();
-    let mut rows: HashMap<Key, (CopyRow, HashSet<GraphRunId>)> = HashMap::new();
+    let mut waiting: HashMap<(CopyKey, StringId), u64> = HashMap::new();
+    let mut rows: HashMap<CopyKey, (CopyRow, HashSet<GraphRunId>)> = HashMap::new();
     let mut weights: HashMap<(StringId, BackendIndex), CopiedWeight> = HashMap::new();
     for copy in trace.events.copies() {
         let class = class_of(trace, &copy);
@@ -255,7 +255,7 @@ pub fn copies(trace: &Trace, phases: &Phases, exposed: &[(EventId, u64)]) -> Cop
             weight.runs.insert(run);
         }
     }
-    let mut most: HashMap<Key, (u64, Reverse<StringId>)> = HashMap::new();
+    let mut most: HashMap<CopyKey, (u64, Reverse<StringId>)> = HashMap::new();
     for ((key, op), copies) in waiting {
         let of_key = most.entry(key).or_insert((0, Reverse(op)));
         *of_key = (*of_key).max((copies, Reverse(op)));
@@ -316,7 +316,7 @@ fn repeated(
     repeated
 }
 
-fn key_of(trace: &Trace, phases: &Phases, copy: &Event, class: TensorClass) -> Key {
+fn key_of(trace: &Trace, phases: &Phases, copy: &Event, class: TensorClass) -> CopyKey {
     let phase = match copy.graph_run {
         Some(run) => {
             phases.phase_of_run.get(run.0 as usize).map(|&phase| phases.phases[phase as usize].kind)

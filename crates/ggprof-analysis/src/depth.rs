@@ -3,7 +3,7 @@
 //! Every graph run of a prompt or a generation is a point: how many keys its tokens attend to, how
 //! long it took, and how long its attention took. Points are put together by depth, because single
 //! ones are noisy, and medians of these give the slope. Where another kernel or another backend
-//! computes attention from some depth on, that is a step.
+//! computes attention from some depth on, the way of attention changes.
 //!
 //! The depth comes from the positions of the batch. Where these are not known, it is the size of the
 //! cache that attention is given, which is padded.
@@ -16,9 +16,9 @@ use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
 /// The most rows that one kind of phase is divided into.
-const MOST_STRETCHES: u64 = 10;
+const MOST_RANGES: u64 = 10;
 /// Fewer tokens than this lie together.
-const LEAST_STRETCH: u64 = 16;
+const LEAST_RANGE: u64 = 16;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByDepth {
@@ -29,13 +29,14 @@ pub struct ByDepth {
     /// Depths are positions; else the sizes of a padded cache.
     pub is_exact: bool,
     /// By depth.
-    pub points: Vec<Point>,
-    pub stretches: Vec<DepthRange>,
+    pub points: Vec<RunAtDepth>,
+    pub ranges: Vec<DepthRange>,
     /// What a token takes more for a thousand more before it, in nanoseconds.
     pub token_slope: Option<f64>,
     /// The same of attention alone.
     pub attention_slope: Option<f64>,
-    pub steps: Vec<DepthStep>,
+    /// Where attention is computed otherwise from then on.
+    pub changes: Vec<AttentionChange>,
 }
 
 /// A backend, and its kernel if kernels were recorded.
@@ -43,7 +44,7 @@ type By = (BackendIndex, Option<StringId>);
 
 /// One graph run. Times are those of one token; of one step, if several sequences generate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
+pub struct RunAtDepth {
     pub depth: u64,
     /// When the run began.
     pub start_ns: u64,
@@ -71,16 +72,16 @@ pub struct DepthRange {
 
 /// Attention is computed otherwise from here on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DepthStep {
+pub struct AttentionChange {
     /// The least depth of the points behind it.
     pub depth: u64,
-    pub before: Computed,
-    pub after: Computed,
+    pub before: AttentionBy,
+    pub after: AttentionBy,
 }
 
-/// What computed attention, and the median of its time beside the step.
+/// What computed attention, and the median of its time on that side of the change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Computed {
+pub struct AttentionBy {
     pub backends: Vec<BackendIndex>,
     pub kernels: Vec<StringId>,
     pub attention_ns: u64,
@@ -92,7 +93,7 @@ pub fn depth(trace: &Trace, phases: &Phases) -> Vec<ByDepth> {
     let attended = Attended::of(trace);
     let attention = attention_of_runs(trace);
     let done = done(trace);
-    let mut kinds: BTreeMap<(PhaseKind, u64), (bool, Vec<Point>)> = BTreeMap::new();
+    let mut kinds: BTreeMap<(PhaseKind, u64), (bool, Vec<RunAtDepth>)> = BTreeMap::new();
     for (at, run) in (0u32..).zip(&trace.graph_runs) {
         let id = ggprof_trace::GraphRunId(at);
         let kind = phases.kind_of_run(Some(id));
@@ -106,7 +107,7 @@ pub fn depth(trace: &Trace, phases: &Phases) -> Vec<ByDepth> {
         let (sequences, parts) = if kind == PhaseKind::Prompt { (1, tokens) } else { (tokens, 1) };
         let entry = kinds.entry((kind, sequences)).or_insert((true, Vec::new()));
         entry.0 &= exact.is_some();
-        entry.1.push(Point {
+        entry.1.push(RunAtDepth {
             depth,
             start_ns: run.start_ns,
             tokens,
@@ -120,18 +121,18 @@ pub fn depth(trace: &Trace, phases: &Phases) -> Vec<ByDepth> {
 
 /// The attention of one graph run.
 #[derive(Debug, Default)]
-struct Attention {
+struct RunAttention {
     ns: u64,
     /// Cells of the largest cache.
     cells: Option<u64>,
     by: Vec<By>,
 }
 
-fn attention_of_runs(trace: &Trace) -> HashMap<u32, Attention> {
+fn attention_of_runs(trace: &Trace) -> HashMap<u32, RunAttention> {
     // Of nodes that are attention.
     let of_node = |node| step_of(trace, node).map(|_| cells_of(trace, node));
     let cells: Vec<Option<Option<u64>>> = trace.nodes.ids().map(of_node).collect();
-    let mut runs: HashMap<u32, Attention> = HashMap::new();
+    let mut runs: HashMap<u32, RunAttention> = HashMap::new();
     for event in trace.events.iter().filter(Event::is_op) {
         let (Some(cells), Some(run)) = (cells[event.node.0 as usize], event.graph_run) else {
             continue;
@@ -151,27 +152,31 @@ fn attention_of_runs(trace: &Trace) -> HashMap<u32, Attention> {
 }
 
 impl ByDepth {
-    fn of((kind, sequences): (PhaseKind, u64), is_exact: bool, mut points: Vec<Point>) -> Self {
+    fn of(
+        (kind, sequences): (PhaseKind, u64),
+        is_exact: bool,
+        mut points: Vec<RunAtDepth>,
+    ) -> Self {
         points.sort_by_key(|point| (point.depth, point.start_ns));
-        let (stretches, steps) = (stretches(&points), steps(&points));
+        let (ranges, changes) = (ranges(&points), changes(&points));
         Self {
             kind,
             sequences,
             is_exact,
-            token_slope: slope(&stretches, &steps, |stretch| Some(stretch.token_ns)),
-            attention_slope: slope(&stretches, &steps, |stretch| stretch.attention_ns),
-            steps,
-            stretches,
+            token_slope: slope(&ranges, &changes, |range| Some(range.token_ns)),
+            attention_slope: slope(&ranges, &changes, |range| range.attention_ns),
+            changes,
+            ranges,
             points,
         }
     }
 }
 
-/// Neighbouring depths together, in stretches of one power of two.
-fn stretches(points: &[Point]) -> Vec<DepthRange> {
+/// Neighbouring depths together, in ranges of one power of two.
+fn ranges(points: &[RunAtDepth]) -> Vec<DepthRange> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
-    let width = (last.depth - first.depth) / MOST_STRETCHES;
-    let width = width.next_power_of_two().max(LEAST_STRETCH);
+    let width = (last.depth - first.depth) / MOST_RANGES;
+    let width = width.next_power_of_two().max(LEAST_RANGE);
     points
         .chunk_by(|one, other| one.depth / width == other.depth / width)
         .map(|points| DepthRange {
@@ -190,20 +195,20 @@ fn median(values: impl Iterator<Item = u64>) -> Option<u64> {
     (!values.is_empty()).then(|| percentile(&mut values, 50))
 }
 
-/// The median of the slopes between any two stretches, per thousand tokens: a few that were disturbed
-/// do not matter. A step is no slope, so both lie on the same side of it. `None` if there are fewer
+/// The median of the slopes between any two ranges, per thousand tokens: a few that were disturbed
+/// do not matter. A change of the way is no slope, so both lie on the same side of it. `None` if there are fewer
 /// than three such slopes.
 fn slope(
-    stretches: &[DepthRange],
-    steps: &[DepthStep],
+    ranges: &[DepthRange],
+    changes: &[AttentionChange],
     time: impl Fn(&DepthRange) -> Option<u64>,
 ) -> Option<f64> {
-    let steps_before = |depth: u64| steps.iter().filter(|step| step.depth <= depth).count();
-    let known: Vec<(f64, f64, usize)> = stretches
+    let changes_before = |depth: u64| changes.iter().filter(|change| change.depth <= depth).count();
+    let known: Vec<(f64, f64, usize)> = ranges
         .iter()
-        .filter(|stretch| steps_before(stretch.from) == steps_before(stretch.to))
-        .filter_map(|stretch| {
-            Some((stretch.depth as f64, time(stretch)? as f64, steps_before(stretch.from)))
+        .filter(|range| changes_before(range.from) == changes_before(range.to))
+        .filter_map(|range| {
+            Some((range.depth as f64, time(range)? as f64, changes_before(range.from)))
         })
         .collect();
     let mut slopes = Vec::new();
@@ -217,29 +222,29 @@ fn slope(
 }
 
 /// Where all that follows is computed otherwise than what came before. A kernel that is used now and
-/// then, on both sides, makes no step; nor does the smaller rest of a prompt, so only runs with the
+/// then, on both sides, makes no change; nor does the smaller rest of a prompt, so only runs with the
 /// usual number of tokens count.
-fn steps(points: &[Point]) -> Vec<DepthStep> {
+fn changes(points: &[RunAtDepth]) -> Vec<AttentionChange> {
     let usual = median(points.iter().map(|point| point.tokens));
-    let is_told = |point: &&Point| !point.by.is_empty() && Some(point.tokens) == usual;
-    let known: Vec<&Point> = points.iter().filter(is_told).collect();
+    let is_told = |point: &&RunAtDepth| !point.by.is_empty() && Some(point.tokens) == usual;
+    let known: Vec<&RunAtDepth> = points.iter().filter(is_told).collect();
     // The first and the last place of each way.
     let mut places: HashMap<&[By], (usize, usize)> = HashMap::new();
     for (at, point) in known.iter().enumerate() {
         places.entry(&point.by).or_insert((at, at)).1 = at;
     }
-    let is_step = |at: &usize| {
+    let is_change = |at: &usize| {
         let (before, after) = (&known[at - 1].by[..], &known[*at].by[..]);
         let goes_on = known[*at].depth > known[at - 1].depth;
         goes_on && before != after && places[before].1 < *at && places[after].0 == *at
     };
-    let bounds: Vec<usize> = (1..known.len()).filter(is_step).collect();
+    let bounds: Vec<usize> = (1..known.len()).filter(is_change).collect();
     let ends = bounds.iter().skip(1).copied().chain([known.len()]);
     let starts = [0].into_iter().chain(bounds.iter().copied());
     bounds
         .iter()
         .zip(starts.zip(ends))
-        .map(|(&at, (start, end))| DepthStep {
+        .map(|(&at, (start, end))| AttentionChange {
             depth: known[at].depth,
             before: computed(&known[start..at]),
             after: computed(&known[at..end]),
@@ -248,11 +253,11 @@ fn steps(points: &[Point]) -> Vec<DepthStep> {
 }
 
 /// What computed some points of one kind, the last one's way.
-fn computed(points: &[&Point]) -> Computed {
+fn computed(points: &[&RunAtDepth]) -> AttentionBy {
     let by = points.last().map_or(&[][..], |point| &point.by);
     let mut backends: Vec<BackendIndex> = by.iter().map(|(backend, _)| *backend).collect();
     backends.dedup();
-    Computed {
+    AttentionBy {
         backends,
         kernels: by.iter().filter_map(|(_, kernel)| *kernel).collect(),
         attention_ns: median(points.iter().filter_map(|point| point.attention_ns)).unwrap_or(0),
@@ -305,29 +310,29 @@ mod tests {
         assert!(generation.is_exact);
         let slope = generation.attention_slope.unwrap();
         assert!((slope - 20_000.0).abs() < 200.0, "{slope}");
-        assert!(generation.steps.is_empty());
-        assert!(generation.stretches.len() as u64 <= MOST_STRETCHES + 1);
-        let first = &generation.stretches[0];
+        assert!(generation.changes.is_empty());
+        assert!(generation.ranges.len() as u64 <= MOST_RANGES + 1);
+        let first = &generation.ranges[0];
         assert_eq!((first.from, first.to), (1, 127));
         assert_eq!(first.attention_ns, Some(2000 + 20 * (first.depth - 1)));
     }
 
     #[test]
-    fn another_kernel_from_some_depth_on_is_a_step() {
+    fn another_kernel_from_some_depth_on_is_a_change() {
         let kernel = |position: u64| if position < 512 { "flash_vec" } else { "flash_tile" };
         let time = |position: u64| if position < 512 { 4000 + position } else { 9000 + position };
         let found = generation(0..600, time, kernel);
         let generation_depth = found.last().unwrap();
-        let [step] = &generation_depth.steps[..] else { panic!("{:?}", found) };
-        assert_eq!((step.depth, step.after.attention_ns), (513, 9000 + 555));
-        // The step itself is no slope.
+        let [change] = &generation_depth.changes[..] else { panic!("{:?}", found) };
+        assert_eq!((change.depth, change.after.attention_ns), (513, 9000 + 555));
+        // The change itself is no slope.
         assert_eq!(generation_depth.attention_slope, Some(1000.0));
-        assert_ne!(step.before.kernels, step.after.kernels);
-        assert_eq!(step.before.backends, step.after.backends);
+        assert_ne!(change.before.kernels, change.after.kernels);
+        assert_eq!(change.before.backends, change.after.backends);
         // One that comes and goes is none.
         let found =
             generation(0..600, time, |at| if at % 7 == 0 { "flash_tile" } else { "flash_vec" });
-        assert!(found.last().unwrap().steps.is_empty());
+        assert!(found.last().unwrap().changes.is_empty());
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl DeviceKernel {
 
 /// The time of one kernel for one op.
 #[derive(Default)]
-struct Sum {
+struct KernelSum {
     count: u64,
     total_ns: u128,
     longest: (u64, u64),
@@ -35,7 +35,7 @@ struct Sum {
 
 /// Kernels by total time, longest first. Copies and fills are not kernels.
 pub fn device_kernels(trace: &Trace) -> Vec<DeviceKernel> {
-    let mut sums: HashMap<(BackendIndex, StringId), HashMap<StringId, Sum>> = HashMap::new();
+    let mut sums: HashMap<(BackendIndex, StringId), HashMap<StringId, KernelSum>> = HashMap::new();
     let mut by_backend: HashMap<BackendIndex, u128> = HashMap::new();
     for work in trace.device_work.iter().filter(|work| work.kind == WorkKind::Kernel) {
         let event = trace.events.get(work.event);
@@ -55,10 +55,10 @@ pub fn device_kernels(trace: &Trace) -> Vec<DeviceKernel> {
 fn kernel(
     backend: BackendIndex,
     name: StringId,
-    ops: HashMap<StringId, Sum>,
+    ops: HashMap<StringId, KernelSum>,
     all_ns: u128,
 ) -> DeviceKernel {
-    let mut ops: Vec<(StringId, Sum)> = ops.into_iter().collect();
+    let mut ops: Vec<(StringId, KernelSum)> = ops.into_iter().collect();
     ops.sort_by_key(|(op, sum)| (Reverse(sum.total_ns), *op));
     let total_ns = ops.iter().map(|(_, sum)| sum.total_ns).sum();
     DeviceKernel {
@@ -73,7 +73,7 @@ fn kernel(
     }
 }
 
-impl Sum {
+impl KernelSum {
     fn add(&mut self, ns: u64) {
         let (least, most) = if self.count == 0 { (ns, ns) } else { self.longest };
         self.longest = (least.min(ns), most.max(ns));

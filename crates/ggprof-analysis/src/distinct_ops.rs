@@ -32,7 +32,7 @@ pub fn distinct_ops(trace: &Trace) -> Vec<DistinctOp> {
     let is_work =
         |event: &Event| event.graph_run.is_none_or(|run| work.get(run.0 as usize) != Some(&false));
     let key_of = |event: &Event| key_of(trace, event).filter(|_| is_work(event));
-    let mut calls: HashMap<Key, Calls> = HashMap::new();
+    let mut calls: HashMap<DistinctKey, Calls> = HashMap::new();
     for event in trace.events.iter() {
         let Some(key) = key_of(&event) else { continue };
         let calls = calls.entry(key).or_default();
@@ -46,16 +46,16 @@ pub fn distinct_ops(trace: &Trace) -> Vec<DistinctOp> {
         calls.threads = calls.threads.max(threads);
     }
     let estimates = estimates_by(trace, key_of);
-    let op = |(key, calls): (Key, Calls)| calls.op(trace, key, estimates.get(&key));
+    let op = |(key, calls): (DistinctKey, Calls)| calls.op(trace, key, estimates.get(&key));
     let mut ops: Vec<DistinctOp> = calls.into_iter().filter_map(op).collect();
     ops.sort_by_key(|op| (std::cmp::Reverse(op.total_ns), op.signature, op.backend));
     ops
 }
 
-type Key = (SignatureId, BackendIndex);
+type DistinctKey = (SignatureId, BackendIndex);
 
 /// `None` for what is no op of its own.
-fn key_of(trace: &Trace, event: &Event) -> Option<Key> {
+fn key_of(trace: &Trace, event: &Event) -> Option<DistinctKey> {
     let is_split = || trace.op_name(event.node) == Signature::WHOLE_SPLIT;
     let is_told = event.is_op() && event.measured != Measured::HostCall && !is_split();
     is_told.then(|| (trace.node(event.node).signature, event.backend))
@@ -73,7 +73,7 @@ impl Calls {
     fn op(
         self,
         trace: &Trace,
-        (signature, backend): Key,
+        (signature, backend): DistinctKey,
         estimate: Option<&Estimate>,
     ) -> Option<DistinctOp> {
         let (_, longest) = self.longest?;

@@ -8,8 +8,7 @@
 //! Newer programs have the smaller model read each batch of the other one before they look at the
 //! results: only then are these tokens there.
 
-use crate::sequences::Role;
-use crate::steps::{Part, Step, StepKind, Stream};
+use crate::step::{Role, Step, StepKind, StepPart, Stream};
 use hashbrown::HashMap;
 
 /// Once may be by chance.
@@ -49,9 +48,10 @@ fn mark_followers(steps: &mut [Step], drafting: &HashMap<Stream, Stream>) {
 
 /// Whether a batch is the one before once more. Programs that read it later, when they draft, want no
 /// results of it; of several sequences, the last one may have the only result.
-pub(crate) fn follows(parts: &[Part], before: &[Part]) -> bool {
-    let is_same =
-        |(part, before): (&Part, &Part)| (part.first, part.tokens) == (before.first, before.tokens);
+pub(crate) fn follows(parts: &[StepPart], before: &[StepPart]) -> bool {
+    let is_same = |(part, before): (&StepPart, &StepPart)| {
+        (part.first, part.tokens) == (before.first, before.tokens)
+    };
     let has_result = parts.iter().any(|part| part.outputs > 0);
     has_result && parts.len() == before.len() && parts.iter().zip(before).all(is_same)
 }
@@ -68,10 +68,10 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    pub(crate) fn take(&mut self, stream: Stream, parts: &[Part]) {
+    pub(crate) fn take(&mut self, stream: Stream, parts: &[StepPart]) {
         self.steps += 1;
         let before = self.last.get(&stream).map_or(0, |(step, _)| *step);
-        let is_check = |part: &&Part| part.role == Role::Generation && part.tokens > 1;
+        let is_check = |part: &&StepPart| part.role == Role::Generation && part.tokens > 1;
         for check in parts.iter().filter(is_check) {
             *self.checks.entry(stream).or_default() += 1;
             let checked = check.first..check.first + check.tokens;
@@ -105,7 +105,7 @@ impl Evidence {
 
 /// Gives each step that drafts to the request that is checked next.
 fn attribute(steps: &mut [Step], drafting: &HashMap<Stream, Stream>) {
-    let mut next: HashMap<Stream, Vec<Part>> = HashMap::new();
+    let mut next: HashMap<Stream, Vec<StepPart>> = HashMap::new();
     for step in steps.iter_mut().rev() {
         let Some(target) = drafting.get(&step.stream) else {
             next.insert(step.stream, step.parts.clone());
@@ -114,7 +114,7 @@ fn attribute(steps: &mut [Step], drafting: &HashMap<Stream, Stream>) {
         let Some(checked) = next.get(target).filter(|_| !step.is_draft) else { continue };
         step.is_draft = true;
         for part in &mut step.parts {
-            let distance = |other: &&Part| other.first.abs_diff(part.first + part.tokens);
+            let distance = |other: &&StepPart| other.first.abs_diff(part.first + part.tokens);
             let Some(nearest) = checked.iter().min_by_key(distance) else { continue };
             part.request = nearest.request;
         }

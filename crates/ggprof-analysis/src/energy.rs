@@ -11,7 +11,7 @@ const LEAST_READINGS: usize = 2;
 #[derive(Debug)]
 pub struct DevicePower {
     pub device: String,
-    pub clock_hz: Option<Spread>,
+    pub clock_hz: Option<ClockRange>,
     /// From the first event to the last, without what was not recorded or not asked about.
     pub energy: Option<Energy>,
     pub watts: Option<f64>,
@@ -23,7 +23,7 @@ pub struct DevicePower {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spread {
+pub struct ClockRange {
     pub lowest: u64,
     pub median: u64,
     pub highest: u64,
@@ -62,15 +62,15 @@ impl PhaseEnergy {
 pub fn energy(trace: &Trace, phases: &[Phase]) -> Vec<DevicePower> {
     let Some(span) = trace.span_ns() else { return Vec::new() };
     let gaps = Gaps::of(trace);
-    let mut devices: Vec<((u16, Kind), Vec<&Sensor>)> = Vec::new();
+    let mut devices: Vec<((u16, SensorGroup), Vec<&Sensor>)> = Vec::new();
     for sensor in trace.sensors.iter().filter(|sensor| is_of_energy(sensor.quantity)) {
-        let kind = (sensor.machine, Kind::of(sensor));
+        let kind = (sensor.machine, SensorGroup::of(sensor));
         match devices.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, sensors)) => sensors.push(sensor),
             None => devices.push((kind, vec![sensor])),
         }
     }
-    let device = |((machine, kind), sensors): &((u16, Kind), Vec<&Sensor>)| {
+    let device = |((machine, kind), sensors): &((u16, SensorGroup), Vec<&Sensor>)| {
         let uses = |phase: &&Phase| trace.uses_machine(phase.process, *machine);
         let phases: Vec<&Phase> = phases.iter().filter(uses).collect();
         let name = device_name(trace, sensors[0]);
@@ -93,32 +93,34 @@ fn is_of_energy(quantity: Quantity) -> bool {
 
 /// Which sensors belong together.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SensorGroup {
     Device(u32),
     Processors,
     Package(u32),
 }
 
-impl Kind {
-    fn of(sensor: &Sensor) -> Kind {
+impl SensorGroup {
+    fn of(sensor: &Sensor) -> SensorGroup {
         match sensor.quantity {
-            Quantity::PackageEnergy => Kind::Package(sensor.device),
+            Quantity::PackageEnergy => SensorGroup::Package(sensor.device),
             Quantity::ProcessorClock
             | Quantity::LowestProcessorClock
             | Quantity::HighestProcessorClock
-            | Quantity::ProcessorClockLimit => Kind::Processors,
-            _ => Kind::Device(sensor.device),
+            | Quantity::ProcessorClockLimit => SensorGroup::Processors,
+            _ => SensorGroup::Device(sensor.device),
         }
     }
 }
 
 /// What people call the device of a sensor.
 pub fn device_name(trace: &Trace, sensor: &Sensor) -> String {
-    let name = match Kind::of(sensor) {
-        Kind::Device(number) => format!("GPU {number} {}", sensor.name).trim_end().to_owned(),
-        Kind::Processors => "CPU".to_owned(),
-        Kind::Package(number) if sensor.name.is_empty() => format!("package-{number}"),
-        Kind::Package(_) => sensor.name.clone(),
+    let name = match SensorGroup::of(sensor) {
+        SensorGroup::Device(number) => {
+            format!("GPU {number} {}", sensor.name).trim_end().to_owned()
+        }
+        SensorGroup::Processors => "CPU".to_owned(),
+        SensorGroup::Package(number) if sensor.name.is_empty() => format!("package-{number}"),
+        SensorGroup::Package(_) => sensor.name.clone(),
     };
     on_machine(trace, sensor.machine, name)
 }
@@ -135,7 +137,7 @@ pub fn on_machine(trace: &Trace, machine: u16, name: String) -> String {
 
 fn device_power(
     device: String,
-    kind: Kind,
+    kind: SensorGroup,
     sensors: &[&Sensor],
     phases: &[&Phase],
     span: (u64, u64),
@@ -152,7 +154,7 @@ fn device_power(
     DevicePower {
         device,
         clock_hz: match kind {
-            Kind::Processors => processor_clock(find, span),
+            SensorGroup::Processors => processor_clock(find, span),
             _ => find(Quantity::DeviceClock).and_then(|sensor| spread(sensor, span)),
         },
         energy,
@@ -273,9 +275,9 @@ fn value_at(sensor: &Sensor, ns: u64) -> f64 {
 fn processor_clock<'t>(
     find: impl Fn(Quantity) -> Option<&'t Sensor>,
     span: (u64, u64),
-) -> Option<Spread> {
+) -> Option<ClockRange> {
     let of = |quantity| find(quantity).and_then(|sensor| spread(sensor, span));
-    Some(Spread {
+    Some(ClockRange {
         lowest: of(Quantity::LowestProcessorClock)?.lowest,
         median: of(Quantity::ProcessorClock)?.median,
         highest: of(Quantity::HighestProcessorClock)?.highest,
@@ -283,13 +285,13 @@ fn processor_clock<'t>(
 }
 
 /// Of the readings within a time, or of the one before it.
-fn spread(sensor: &Sensor, (start, end): (u64, u64)) -> Option<Spread> {
+fn spread(sensor: &Sensor, (start, end): (u64, u64)) -> Option<ClockRange> {
     let first = sensor.times_ns.partition_point(|&ns| ns <= start).saturating_sub(1);
     let behind = sensor.times_ns.partition_point(|&ns| ns <= end);
     let mut values = sensor.values.get(first..behind)?.to_vec();
     values.sort_unstable();
     let median = *values.get(values.len() / 2)?;
-    Some(Spread { lowest: *values.first()?, median, highest: *values.last()? })
+    Some(ClockRange { lowest: *values.first()?, median, highest: *values.last()? })
 }
 
 /// Times without what is in them twice.
@@ -338,23 +340,14 @@ pub fn watts_of_counter(sensor: &Sensor) -> Vec<(u64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::Stream;
+    use crate::step::Stream;
     use ggprof_trace::{ProcessIndex, text_fixture};
 
     const SECOND: u64 = 1_000_000_000;
 
     /// Read once a second, from the second on that is given.
     fn sensor(quantity: Quantity, first: u64, values: &[u64]) -> Sensor {
-        Sensor {
-            quantity,
-            device: 0,
-            machine: 0,
-            name: "H200".into(),
-            is_forbidden: false,
-            every_ns: SECOND,
-            times_ns: (first..).take(values.len()).map(|second| second * SECOND).collect(),
-            values: values.to_vec(),
-        }
+        text_fixture::sensor(quantity, first * SECOND, SECOND, values)
     }
 
     /// Ten seconds, of which two are a prompt and six generation.
@@ -400,7 +393,7 @@ mod tests {
         assert_eq!(device.device, "GPU 0 H200");
         assert_eq!(device.energy, Some(Energy { joules: 600.0, from: EnergyFrom::Counter }));
         assert_eq!(device.watts, Some(60.0));
-        assert_eq!(device.clock_hz, Some(Spread { lowest: 1200, median: 1900, highest: 1980 }));
+        assert_eq!(device.clock_hz, Some(ClockRange { lowest: 1200, median: 1900, highest: 1980 }));
         let phases: Vec<_> = device
             .phases
             .iter()
@@ -496,7 +489,7 @@ mod tests {
             sensor(Quantity::HighestProcessorClock, 0, &[40, 50]),
         ]);
         let device = &energy(&trace, &phases)[0];
-        assert_eq!(device.clock_hz, Some(Spread { lowest: 8, median: 30, highest: 50 }));
+        assert_eq!(device.clock_hz, Some(ClockRange { lowest: 8, median: 30, highest: 50 }));
         assert_eq!((device.device.as_str(), device.energy, device.phases.len()), ("CPU", None, 0));
     }
 

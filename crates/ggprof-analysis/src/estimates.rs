@@ -7,7 +7,7 @@
 
 mod copy_times;
 
-use crate::sampling::{self, Kind, kind_of_sampled, kind_of_whole, known_splits};
+use crate::split_kinds::{self, SplitKind, kind_of_sampled, kind_of_whole, known_splits};
 use ggprof_trace::{Event, EventId, GraphRunId, Trace};
 use hashbrown::HashMap;
 use std::hash::Hash;
@@ -55,13 +55,13 @@ where
     I: IntoIterator<Item = K>,
 {
     let mut sums = Sums::default();
-    let mut classes: HashMap<(Kind, P), (Class, Event)> = HashMap::new();
-    for event in sampling::whole_splits(trace) {
+    let mut classes: HashMap<(SplitKind, P), (Class, Event)> = HashMap::new();
+    for event in split_kinds::whole_splits(trace) {
         let key = (kind_of_whole(trace, &event), part_of(&event));
         classes.entry(key).or_insert((Class::default(), event)).0.add(&event);
     }
     let samples = if classes.is_empty() { HashMap::new() } else { samples_by_kind(trace) };
-    let means: HashMap<Kind, Means<K>> = samples
+    let means: HashMap<SplitKind, Means<K>> = samples
         .iter()
         .map(|(kind, splits)| (*kind, Means::of(splits, |event| keys_of(event))))
         .collect();
@@ -71,7 +71,7 @@ where
         let shared_ns = class.share_out(means, &mut add);
         keys_of(&whole)
             .into_iter()
-            .for_each(|key| add(key, Part { ns: -shared_ns, ..Part::NOTHING }));
+            .for_each(|key| add(key, Contribution { ns: -shared_ns, ..Contribution::NOTHING }));
     }
     copies(
         trace,
@@ -112,11 +112,11 @@ impl Samples {
 }
 
 /// Estimates while they are added up.
-struct Sums<K>(HashMap<K, Sum>);
+struct Sums<K>(HashMap<K, EstimateSum>);
 
 /// What one kind of splits or copies adds to the estimate of a key.
 #[derive(Clone, Copy)]
-struct Part {
+struct Contribution {
     ns: f64,
     calls: f64,
     covers: f64,
@@ -125,13 +125,13 @@ struct Part {
     longest: Option<(u64, EventId)>,
 }
 
-impl Part {
+impl Contribution {
     const NOTHING: Self =
         Self { ns: 0.0, calls: 0.0, covers: 0.0, variance: Some(0.0), longest: None };
 }
 
 #[derive(Clone, Copy)]
-struct Sum {
+struct EstimateSum {
     ns: InAnyOrder,
     calls: InAnyOrder,
     covers: InAnyOrder,
@@ -140,7 +140,7 @@ struct Sum {
     longest: Option<(u64, EventId)>,
 }
 
-impl Sum {
+impl EstimateSum {
     const NOTHING: Self = Self {
         ns: InAnyOrder(0),
         calls: InAnyOrder(0),
@@ -174,8 +174,8 @@ impl<K> Default for Sums<K> {
 }
 
 impl<K: Hash + Eq> Sums<K> {
-    fn add(&mut self, key: K, more: Part) {
-        let sum = self.0.entry(key).or_insert(Sum::NOTHING);
+    fn add(&mut self, key: K, more: Contribution) {
+        let sum = self.0.entry(key).or_insert(EstimateSum::NOTHING);
         sum.ns = sum.ns.and(more.ns);
         sum.calls = sum.calls.and(more.calls);
         sum.covers = sum.covers.and(more.covers);
@@ -186,7 +186,7 @@ impl<K: Hash + Eq> Sums<K> {
     fn finish(self) -> HashMap<K, Estimate> {
         // What was taken from a group and given back to it is exact.
         let counts = self.0.into_iter().filter(|(_, sum)| sum.ns.value().abs() >= 0.5);
-        let finish = |(key, sum): (K, Sum)| {
+        let finish = |(key, sum): (K, EstimateSum)| {
             let [ns, calls, covers] = [sum.ns, sum.calls, sum.covers].map(InAnyOrder::value);
             let variance = sum.variance.filter(|_| ns > 0.0);
             let error_ns = variance.map(|variance| variance.value().sqrt().round());
@@ -254,8 +254,8 @@ fn whole_splits<K: Hash + Eq + Clone>(
     key_of: &mut impl FnMut(&Event) -> Option<K>,
     sums: &mut Sums<K>,
 ) {
-    let mut classes: HashMap<(Kind, Option<K>), Class> = HashMap::new();
-    for event in sampling::whole_splits(trace) {
+    let mut classes: HashMap<(SplitKind, Option<K>), Class> = HashMap::new();
+    for event in split_kinds::whole_splits(trace) {
         let key = (kind_of_whole(trace, &event), key_of(&event));
         let none = Class { run: event.graph_run, ..Class::default() };
         classes.entry(key).or_insert(none).add(&event);
@@ -270,13 +270,13 @@ fn whole_splits<K: Hash + Eq + Clone>(
         let means = Means::of(splits, in_run);
         let shared_ns = class.share_out(&means, &mut |key, more| sums.add(key, more));
         if let Some(key) = key {
-            sums.add(key, Part { ns: -shared_ns, ..Part::NOTHING });
+            sums.add(key, Contribution { ns: -shared_ns, ..Contribution::NOTHING });
         }
     }
 }
 
-fn samples_by_kind(trace: &Trace) -> HashMap<Kind, Vec<Vec<Event>>> {
-    let mut samples: HashMap<Kind, Vec<Vec<Event>>> = HashMap::new();
+fn samples_by_kind(trace: &Trace) -> HashMap<SplitKind, Vec<Vec<Event>>> {
+    let mut samples: HashMap<SplitKind, Vec<Vec<Event>>> = HashMap::new();
     for split in known_splits(trace) {
         if let Some(kind) = kind_of_sampled(trace, &split) {
             samples.entry(kind).or_default().push(split);
@@ -292,7 +292,7 @@ impl Class {
     }
 
     /// Divides the time of the class among the ops of its samples; how much of it.
-    fn share_out<K: Clone>(&self, means: &Means<K>, add: &mut impl FnMut(K, Part)) -> f64 {
+    fn share_out<K: Clone>(&self, means: &Means<K>, add: &mut impl FnMut(K, Contribution)) -> f64 {
         // Kernels take a little longer while they are traced. What is known exactly, the time of
         // the splits, is the most they can have taken.
         let n = means.splits;
@@ -303,7 +303,7 @@ impl Class {
             let variance = samples.variance_of_mean().map(|variance| variance * factor * factor);
             let calls = calls / n * self.count;
             let ns = samples.mean() * factor;
-            let part = Part { ns, calls, covers: calls, variance, longest: *longest };
+            let part = Contribution { ns, calls, covers: calls, variance, longest: *longest };
             add(key.clone(), part);
         }
         all_ns * scale
@@ -320,13 +320,14 @@ fn copies<K: Hash + Eq + Clone, I: IntoIterator<Item = K>>(
         return;
     }
     // Kinds share samples, so their errors add up and do not even out.
-    let mut of_keys: HashMap<K, (Part, Option<f64>)> = HashMap::new();
+    let mut of_keys: HashMap<K, (Contribution, Option<f64>)> = HashMap::new();
     for event in trace.events.copies().filter(|event| times.is_untimed(trace, event)) {
         let Some(kind) = times.nearest(trace, &event) else { continue };
         let samples = &times.kinds[&kind];
         let error_ns = samples.variance_of_mean().map(f64::sqrt);
         for key in keys_of(&event) {
-            let (part, errors_ns) = of_keys.entry(key).or_insert((Part::NOTHING, Some(0.0)));
+            let (part, errors_ns) =
+                of_keys.entry(key).or_insert((Contribution::NOTHING, Some(0.0)));
             part.ns += samples.mean();
             // They are counted already, as calls that were seen.
             part.covers += 1.0;
@@ -335,7 +336,7 @@ fn copies<K: Hash + Eq + Clone, I: IntoIterator<Item = K>>(
     }
     for (key, (part, errors_ns)) in of_keys {
         let variance = errors_ns.map(|error_ns| error_ns * error_ns);
-        sums.add(key, Part { variance, ..part });
+        sums.add(key, Contribution { variance, ..part });
     }
 }
 

@@ -95,17 +95,17 @@ impl ExpertLayer {
     }
 }
 
-type Key = (Option<PhaseKind>, Option<Layer>, SeenBy);
+type ExpertKey = (Option<PhaseKind>, Option<Layer>, SeenBy);
 
 /// By phase and layer.
 pub fn experts(trace: &Trace, phases: &Phases) -> Vec<ExpertLayer> {
-    let mut layers: BTreeMap<Key, ExpertLayer> = BTreeMap::new();
+    let mut layers: BTreeMap<ExpertKey, ExpertLayer> = BTreeMap::new();
     choices(trace, phases, &mut layers);
     copies(trace, phases, &mut layers);
     layers.into_values().filter(|layer| layer.total() > 0).collect()
 }
 
-fn choices(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLayer>) {
+fn choices(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<ExpertKey, ExpertLayer>) {
     if trace.expert_uses.is_empty() {
         return;
     }
@@ -130,7 +130,7 @@ fn choices(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLaye
 }
 
 /// A part of a tensor with experts that was copied.
-struct Part {
+struct CopiedPart {
     tensor: StringId,
     run: GraphRunId,
     layer: Option<Layer>,
@@ -141,11 +141,11 @@ struct Part {
     count: usize,
 }
 
-fn copies(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLayer>) {
+fn copies(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<ExpertKey, ExpertLayer>) {
     let places = trace.copy_ends.iter().any(|ends| ends.offset.is_some()).then(|| places(trace));
     let Some(places) = places else { return };
     // Of several tensors of a layer the first one counts uses; all of them count bytes.
-    let mut counting: HashMap<Key, StringId> = HashMap::new();
+    let mut counting: HashMap<ExpertKey, StringId> = HashMap::new();
     let (mut tensors, mut runs) = (HashSet::new(), HashSet::new());
     for event in trace.events.copies() {
         let layer = places.of(&event).layer;
@@ -166,7 +166,7 @@ fn copies(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLayer
     }
 }
 
-fn part(trace: &Trace, copy: &Event, layer: Option<Layer>) -> Option<Part> {
+fn part(trace: &Trace, copy: &Event, layer: Option<Layer>) -> Option<CopiedPart> {
     let offset = trace.ends_of(copy.id)?.offset?;
     let tensor = trace.signature(copy.node).sources.first()?.tensor;
     let experts = usize::try_from(tensor.ne[2]).ok().filter(|&experts| experts > 1)?;
@@ -174,7 +174,7 @@ fn part(trace: &Trace, copy: &Event, layer: Option<Layer>) -> Option<Part> {
     let first = usize::try_from(offset.checked_div(expert_bytes)?).ok()?;
     // ggml copies a little of the next expert as well, so that what lies behind the last is valid.
     let count = usize::try_from(copy.bytes / expert_bytes).ok()?.max(1);
-    Some(Part {
+    Some(CopiedPart {
         tensor: trace.node(copy.node).tensor_name?,
         run: copy.graph_run?,
         layer,
@@ -191,7 +191,11 @@ fn phase_of(phases: &Phases, run: GraphRunId) -> Option<PhaseKind> {
     Some(phases.phases.get(phase as usize)?.kind)
 }
 
-fn entry(layers: &mut BTreeMap<Key, ExpertLayer>, key: Key, experts: usize) -> &mut ExpertLayer {
+fn entry(
+    layers: &mut BTreeMap<ExpertKey, ExpertLayer>,
+    key: ExpertKey,
+    experts: usize,
+) -> &mut ExpertLayer {
     let (phase, layer, seen_by) = key;
     let found = layers.entry(key).or_insert_with(|| ExpertLayer {
         phase,

@@ -61,7 +61,7 @@ pub(crate) fn work(trace: &Trace) -> Vec<bool> {
 
 fn runs_of_request(phases: &Phases, trace: &Trace, request: u32) -> Vec<bool> {
     let mut runs = vec![false; trace.graph_runs.len()];
-    let has_part = |step: &&crate::steps::Step| step.parts.iter().any(|it| it.request == request);
+    let has_part = |step: &&crate::step::Step| step.parts.iter().any(|it| it.request == request);
     for step in phases.steps.iter().filter(has_part) {
         step.runs.iter().for_each(|&run| runs[run as usize] = true);
     }

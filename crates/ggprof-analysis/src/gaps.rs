@@ -97,7 +97,7 @@ fn outside(process: &Process) -> Vec<Gap> {
     times.map(|(start_ns, end_ns)| Gap { start_ns, end_ns, runs: 0 }).collect()
 }
 
-/// How much of a stretch of time lies in gaps, which come by time.
+/// How much of a span of time lies in gaps, which come by time.
 #[inline]
 pub fn within(gaps: &[Gap], start_ns: u64, end_ns: u64) -> u64 {
     if gaps.is_empty() {

@@ -26,7 +26,7 @@ pub struct FusionRow {
     pub totals: Totals,
 }
 
-type OpKey = (StringId, EventKind, BackendIndex);
+type OpGroupKey = (StringId, EventKind, BackendIndex);
 
 pub fn by_op(trace: &Trace, sums: &NodeSums) -> Vec<OpRow> {
     let mut fusions = fusions(trace, sums);
@@ -40,12 +40,12 @@ pub fn by_op(trace: &Trace, sums: &NodeSums) -> Vec<OpRow> {
         .collect()
 }
 
-fn op_key(trace: &Trace, event: &Event) -> OpKey {
+fn op_key(trace: &Trace, event: &Event) -> OpGroupKey {
     (trace.signature(event.node).op, event.kind, event.backend)
 }
 
-fn fusions(trace: &Trace, sums: &NodeSums) -> HashMap<OpKey, Vec<FusionRow>> {
-    let mut fusions: HashMap<OpKey, Vec<FusionRow>> = HashMap::new();
+fn fusions(trace: &Trace, sums: &NodeSums) -> HashMap<OpGroupKey, Vec<FusionRow>> {
+    let mut fusions: HashMap<OpGroupKey, Vec<FusionRow>> = HashMap::new();
     if trace.nodes.signatures().all(|(_, signature)| signature.extra.is_none()) {
         return fusions;
     }

@@ -12,13 +12,13 @@ pub const LEAST_SHARE: f64 = 0.01;
 /// Ops by time per byte, worst first.
 #[derive(Debug)]
 pub struct Inefficiency {
-    pub basis: Basis,
+    pub basis: RankedBytes,
     pub rows: Vec<InefficientOp>,
 }
 
 /// Which bytes the ranking is by: the same for all rows, or they could not be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
+pub enum RankedBytes {
     /// Bytes read and written.
     Moved,
     /// Bytes of the output only, because the recording does not describe the sources of the ops
@@ -39,14 +39,14 @@ pub fn inefficiency(ops: &[OpRow], n: usize) -> Inefficiency {
     let all_ns: f64 = ops().map(|row| row.totals.time_ns()).sum();
     let known = ops().filter(|row| row.totals.moved_bytes.is_some());
     let known_ns: f64 = known.map(|row| row.totals.time_ns()).sum();
-    let basis = if 2.0 * known_ns >= all_ns { Basis::Moved } else { Basis::Output };
+    let basis = if 2.0 * known_ns >= all_ns { RankedBytes::Moved } else { RankedBytes::Output };
     let is_worth_it = |op: &&OpRow| op.totals.time_ns() >= LEAST_SHARE * all_ns;
     let mut rows: Vec<InefficientOp> = ops()
         .filter(is_worth_it)
         .filter_map(|op| {
             let bytes = match basis {
-                Basis::Moved => op.totals.moved_bytes?,
-                Basis::Output => op.totals.output_bytes,
+                RankedBytes::Moved => op.totals.moved_bytes?,
+                RankedBytes::Output => op.totals.output_bytes,
             };
             let ns_per_byte = op.totals.total_ns as f64 / bytes as f64;
             (bytes > 0).then(|| InefficientOp { op: op.clone(), bytes, ns_per_byte })
@@ -72,7 +72,7 @@ mod tests {
     use ggprof_trace::text_fixture;
 
     #[track_caller]
-    fn check(events: &str, basis: Basis, expected: &[(&str, f64)]) {
+    fn check(events: &str, basis: RankedBytes, expected: &[(&str, f64)]) {
         let trace = text_fixture::parse(&format!("backend 0 CPU cpu\n{events}"));
         let found = inefficiency(&by_op(&trace, &node_sums(&trace)), 2);
         let rows: Vec<_> =
@@ -88,7 +88,7 @@ mod tests {
              op CPU MUL 200..201 x f32[1] <- f32[1] f32[1] bytes=4
              op CPU VIEW 300..400 x f32[1] <- f32[1] bytes=4
              copy CPU H2D 400..500 1",
-            Basis::Moved,
+            RankedBytes::Moved,
             &[("MUL_MAT", 96.0 / 56.0), ("ADD", 1.0)],
         );
     }
@@ -100,7 +100,7 @@ mod tests {
             "op CPU SPLIT 0..900 f32[8] <- f32[8] measured=device
              op CPU MUL_MAT 900..996 x f32[2,1] <- f32[4,2] f32[4,1] bytes=8
              op CPU SSM_SCAN 996..999 y bytes=4",
-            Basis::Moved,
+            RankedBytes::Moved,
             &[("MUL_MAT", 96.0 / 56.0)],
         );
     }
@@ -110,7 +110,7 @@ mod tests {
         check(
             "op CPU MUL_MAT 0..1000 x f32[2,1] <- f32[4,2] f32[4,1] bytes=8
              op CPU ADD 1000..1009 x f32[1] <- bytes=4",
-            Basis::Moved,
+            RankedBytes::Moved,
             &[("MUL_MAT", 1000.0 / 56.0)],
         );
     }
@@ -121,7 +121,7 @@ mod tests {
             "op CPU MUL_MAT 0..96 x bytes=8
              op CPU ADD 100..112 x f32[1] <- f32[1] f32[1] bytes=4
              op CPU MUL 200..201 x bytes=0",
-            Basis::Output,
+            RankedBytes::Output,
             &[("MUL_MAT", 12.0), ("ADD", 3.0)],
         );
     }

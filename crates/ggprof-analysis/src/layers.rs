@@ -122,7 +122,7 @@ pub fn places(trace: &Trace) -> Places {
     let mut numbered = Numbered::default();
     let number_of_node: Vec<Option<u32>> =
         of_node.iter().map(|place| place.map(|place| numbered.number(place))).collect();
-    let mut computed = Computed::default();
+    let mut computed = LatestPlaces::default();
     let mut of_event = Vec::with_capacity(trace.events.len());
     for event in trace.events.iter().chain(trace.elsewhere.iter().copied()) {
         let node = event.node.0 as usize;
@@ -135,14 +135,14 @@ pub fn places(trace: &Trace) -> Places {
 
 /// What was computed until now, which tells where unnamed tensors belong.
 #[derive(Default)]
-struct Computed {
+struct LatestPlaces {
     /// The unnamed tensors, each in its latest graph run.
     unnamed: HashMap<StringId, (Option<GraphRunId>, Place)>,
     /// The last op, with its graph run and backend.
     last: Option<((Option<GraphRunId>, BackendIndex), Place)>,
 }
 
-impl Computed {
+impl LatestPlaces {
     fn place(&mut self, trace: &Trace, event: &Event, clue: &PlaceClue) -> Place {
         let (named, sources) = match clue {
             PlaceClue::Place(place) => return *place,

@@ -21,10 +21,10 @@ mod trials;
 use busy::Busy;
 pub use counters::{Counters, Histogram, OfBackend};
 use done::speed;
-pub use frame::{BackendNow, Frame, Idle, OpNow, Reading, Wait};
-use ops::Ops;
+pub use frame::{BackendNow, Frame, Idle, LiveWait, OpNow, Reading};
+use ops::LiveOps;
 use runs::Runs;
-use steps::Steps;
+use steps::LiveSteps;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// What percentiles are of.
@@ -33,9 +33,9 @@ const WINDOW_NS: u64 = 60 * SECOND_NS;
 /// Follows a program from look to look.
 #[derive(Debug, Default)]
 pub struct Watch {
-    steps: Steps,
+    steps: LiveSteps,
     runs: Runs,
-    ops: Ops,
+    ops: LiveOps,
     busy: Busy,
     last_look_ns: Option<u64>,
     counters: Counters,
@@ -104,7 +104,7 @@ impl Watch {
 
     /// Of a sequence that waited for its next token; where sequences are not known, between two graph
     /// runs. It may go on.
-    fn longest_gap(&mut self, descriptions: &Trace, news: &News, now_ns: u64) -> Wait {
+    fn longest_gap(&mut self, descriptions: &Trace, news: &News, now_ns: u64) -> LiveWait {
         let of_steps = self.steps.take(descriptions, news, &mut self.counters);
         let of_runs = self.runs.longest_gap(news, now_ns);
         if !news.standing.is_recording {

@@ -110,7 +110,7 @@ type NodeKey = (Option<PhaseKind>, BackendIndex, NodeId, Place);
 type RowKey = (Option<PhaseKind>, BackendIndex, Module, String, Reason);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct PlacedSum {
     calls: f64,
     measured_ns: u64,
     /// Beyond what was measured; below zero for splits whose time was given to their ops.
@@ -119,8 +119,8 @@ struct Sum {
     caused: Caused,
 }
 
-impl Sum {
-    fn add(&mut self, other: &Sum) {
+impl PlacedSum {
+    fn add(&mut self, other: &PlacedSum) {
         self.calls += other.calls;
         self.measured_ns = self.measured_ns.saturating_add(other.measured_ns);
         self.estimated_ns += other.estimated_ns;
@@ -139,7 +139,7 @@ impl Sum {
 
 pub fn placement(trace: &Trace, phases: &Phases) -> Placements {
     let places = places(trace);
-    let mut sums: HashMap<NodeKey, Sum> = HashMap::new();
+    let mut sums: HashMap<NodeKey, PlacedSum> = HashMap::new();
     for event in trace.events.iter().filter(|event| event.is_op()) {
         let sum = sums.entry(node_key(phases, &event, places.of(&event))).or_default();
         sum.calls += 1.0;
@@ -203,7 +203,7 @@ fn phase_of(phases: &Phases, event: &Event) -> Option<PhaseKind> {
     Some(phases.phases.get(phase as usize)?.kind)
 }
 
-fn rows(trace: &Trace, sums: &HashMap<NodeKey, Sum>) -> Vec<PlacementRow> {
+fn rows(trace: &Trace, sums: &HashMap<NodeKey, PlacedSum>) -> Vec<PlacementRow> {
     let mut rows: HashMap<RowKey, Gathered> = HashMap::new();
     for ((phase, backend, node, place), sum) in sums {
         let signature = trace.signature(*node);
@@ -223,17 +223,17 @@ fn rows(trace: &Trace, sums: &HashMap<NodeKey, Sum>) -> Vec<PlacementRow> {
 
 /// A row while it grows.
 struct Gathered {
-    sum: Sum,
+    sum: PlacedSum,
     layers: Vec<Layer>,
     example: NodeId,
 }
 
 impl Gathered {
     fn by(example: NodeId) -> Self {
-        Self { sum: Sum::default(), layers: Vec::new(), example }
+        Self { sum: PlacedSum::default(), layers: Vec::new(), example }
     }
 
-    fn add(&mut self, node: NodeId, place: Place, sum: &Sum) {
+    fn add(&mut self, node: NodeId, place: Place, sum: &PlacedSum) {
         // Whatever the order in which nodes come: the same one is the example.
         if (sum.longest_ns, self.example) > (self.sum.longest_ns, node) {
             self.example = node;
@@ -263,12 +263,12 @@ impl Gathered {
     }
 }
 
-fn map(sums: &HashMap<NodeKey, Sum>) -> Vec<MapCell> {
-    let mut cells: HashMap<_, Sum> = HashMap::new();
+fn map(sums: &HashMap<NodeKey, PlacedSum>) -> Vec<MapCell> {
+    let mut cells: HashMap<_, PlacedSum> = HashMap::new();
     for ((phase, backend, _, place), sum) in sums {
         cells.entry((*phase, place.layer, place.module, *backend)).or_default().add(sum);
     }
-    let cell = |((phase, layer, module, backend), sum): ((_, _, _, _), Sum)| MapCell {
+    let cell = |((phase, layer, module, backend), sum): ((_, _, _, _), PlacedSum)| MapCell {
         phase,
         layer,
         module,

@@ -2,7 +2,7 @@
 
 use ggprof_trace::{ProcessIndex, Quantity, Sensor, Trace};
 
-/// How many processors the program, or one of several, could use at once in some stretches of time; `None`
+/// How many processors the program, or one of several, could use at once in some spans of time; `None`
 /// where nobody looked. Whoever looked just before it saw the same.
 pub fn usable_processors(
     trace: &Trace,
@@ -22,7 +22,7 @@ pub fn usable_processors(
 }
 
 /// How many processors other programs, or other machines on the same hardware, used on average in
-/// some stretches of time; `None` where the readings are too far apart to tell.
+/// some spans of time; `None` where the readings are too far apart to tell.
 pub fn processors_of_others(
     trace: &Trace,
     process: Option<ProcessIndex>,
@@ -34,7 +34,7 @@ pub fn processors_of_others(
     Some((machine - program).max(0.0) + stolen.unwrap_or(0.0))
 }
 
-/// On how many processors on average the program was not let run in some stretches of time, because its
+/// On how many processors on average the program was not let run in some spans of time, because its
 /// control group had used up its limit; `None` where it has none, or the readings are too far apart.
 pub fn throttled_processors(
     trace: &Trace,
@@ -54,7 +54,7 @@ fn sensor(trace: &Trace, quantity: Quantity, process: Option<ProcessIndex>) -> O
 }
 
 /// Processors in use, from a counter of microseconds: between the first and the last reading of each
-/// stretch.
+/// span.
 fn used(sensor: &Sensor, spans: &[(u64, u64)]) -> Option<f64> {
     let (mut used_us, mut ns) = (0, 0);
     for &(start_ns, end_ns) in spans {
@@ -71,19 +71,10 @@ fn used(sensor: &Sensor, spans: &[(u64, u64)]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::Process;
+    use ggprof_trace::{Process, text_fixture};
 
     fn counter(quantity: Quantity, values: &[u64]) -> Sensor {
-        Sensor {
-            quantity,
-            device: 0,
-            machine: 0,
-            name: String::new(),
-            is_forbidden: false,
-            every_ns: 1_000_000,
-            times_ns: (0..values.len() as u64).map(|at| at * 1_000_000).collect(),
-            values: values.to_vec(),
-        }
+        text_fixture::sensor(quantity, 0, 1_000_000, values)
     }
 
     #[test]

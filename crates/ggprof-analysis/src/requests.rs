@@ -4,8 +4,7 @@
 mod wait;
 
 use crate::gaps::Gaps;
-use crate::sequences::Role;
-use crate::steps::{Part, Step, StepKind, Stream};
+use crate::step::{Role, Step, StepKind, StepPart, Stream};
 use ggprof_trace::{ProcessIndex, Trace};
 use std::cmp::Reverse;
 use wait::Timeline;
@@ -120,7 +119,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(step: &Step, part: &Part) -> Self {
+    fn new(step: &Step, part: &StepPart) -> Self {
         let request = Request {
             number: 0,
             slot: Slot { process: step.process, stream: step.stream, sequence: part.sequence },
@@ -140,7 +139,7 @@ impl Builder {
         Self { request, last_step: None, has_any_inside: false, wants_results: false }
     }
 
-    fn finish_step(&mut self, step: &Step, at: usize, part: &Part) {
+    fn finish_step(&mut self, step: &Step, at: usize, part: &StepPart) {
         let request = &mut self.request;
         request.end_ns = request.end_ns.max(step.ready_ns);
         request.is_inside &= step.is_inside();

@@ -17,7 +17,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// What a roof was taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
+pub enum RoofFrom {
     Measured,
     BestSeen,
 }
@@ -25,7 +25,7 @@ pub enum Basis {
 /// What a backend can do at most, in bytes and operations per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BackendRoof {
-    pub basis: Basis,
+    pub basis: RoofFrom,
     pub bytes_per_s: Option<f64>,
     pub f32_ops_per_s: Option<f64>,
     pub f16_ops_per_s: Option<f64>,
@@ -41,7 +41,7 @@ pub fn roofs(trace: &Trace, sums: &NodeSums, peaks: Option<&Peaks>) -> Roofs {
         let roof = peaks?.roof_of(backend)?;
         let of = |operands| roof.ops_per_s(operands);
         Some(BackendRoof {
-            basis: Basis::Measured,
+            basis: RoofFrom::Measured,
             bytes_per_s: roof.read_bytes_per_s,
             f32_ops_per_s: of(Operands::F32),
             f16_ops_per_s: of(Operands::F16),
@@ -77,7 +77,7 @@ impl BackendRoof {
         let compute = totals.gigaflops_per_second().zip(ops_per_s);
         let compute = compute.map(|(rate, most)| rate * 1e9 / most);
         let share = memory.into_iter().chain(compute).reduce(f64::max)?;
-        (self.basis == Basis::Measured || share <= 1.0 + ROUNDING).then_some(share)
+        (self.basis == RoofFrom::Measured || share <= 1.0 + ROUNDING).then_some(share)
     }
 
     /// What work takes at least; `None` where the work or the roof is not known.
@@ -119,7 +119,7 @@ pub fn operands_of(trace: &Trace, signature: &Signature) -> Operands {
 /// The best rates of ops of one shape, over all their calls.
 fn best_seen(trace: &Trace, sums: &NodeSums) -> Vec<BackendRoof> {
     let nothing = BackendRoof {
-        basis: Basis::BestSeen,
+        basis: RoofFrom::BestSeen,
         bytes_per_s: None,
         f32_ops_per_s: None,
         f16_ops_per_s: None,
@@ -167,7 +167,7 @@ mod tests {
         op CPU ADD 100..112 x f32[1] <- f32[1] f32[1]
         op CUDA0 MUL_MAT 0..28 a f32[2,1] <- f32[4,2] f32[4,1]";
 
-    fn shares(peaks: Option<&Peaks>) -> Vec<(String, Basis, Option<f64>)> {
+    fn shares(peaks: Option<&Peaks>) -> Vec<(String, RoofFrom, Option<f64>)> {
         let trace = text_fixture::parse(EVENTS);
         let sums = node_sums(&trace);
         let roofs = roofs(&trace, &sums, peaks);
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn without_peaks_the_best_seen_counts() {
-        let best = |name: &str| (name.to_owned(), Basis::BestSeen, Some(1.0));
+        let best = |name: &str| (name.to_owned(), RoofFrom::BestSeen, Some(1.0));
         assert_eq!(shares(None), [best("CPU MUL_MAT"), best("CUDA0 MUL_MAT"), best("CPU ADD")]);
     }
 
@@ -221,12 +221,12 @@ mod tests {
         let of_cpu = |peaks: &Peaks| shares(Some(peaks))[0].clone();
         assert_eq!(
             of_cpu(&peaks(100e9)),
-            ("CPU MUL_MAT".to_owned(), Basis::Measured, Some(56.0 / 56.0 / 4.0))
+            ("CPU MUL_MAT".to_owned(), RoofFrom::Measured, Some(56.0 / 56.0 / 4.0))
         );
         let (_, _, share) = of_cpu(&peaks(1e9));
         assert!((share.unwrap() - 16.0 / 56.0).abs() < 1e-9, "{share:?}");
         // Nothing was measured of the device.
-        assert_eq!(shares(Some(&peaks(1e9)))[1].1, Basis::BestSeen);
+        assert_eq!(shares(Some(&peaks(1e9)))[1].1, RoofFrom::BestSeen);
     }
 
     /// One token of two hundred was sampled, and the others were timed as a whole.

@@ -5,22 +5,15 @@
 
 mod progress;
 
-use crate::steps::Part;
+use crate::step::{Role, StepPart};
 use crate::warm_up::WARM_UP_TOKENS;
 use ggprof_trace::{Batch, BatchSequence, ContextChange, ContextChangeKind};
 use hashbrown::{HashMap, HashSet};
 use progress::Progress;
 
-/// What tokens of a sequence are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    Prompt,
-    Generation,
-}
-
 /// What the next batch means for its sequences.
 pub(crate) struct Turn {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<StepPart>,
     pub(crate) is_warm_up: bool,
     pub(crate) is_after_clear: bool,
     pub(crate) is_untried: bool,
@@ -28,14 +21,14 @@ pub(crate) struct Turn {
 
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
-    contexts: HashMap<u32, Context>,
+    contexts: HashMap<u32, ContextState>,
     /// Those that were freed after nothing but a trial.
     only_tried: HashSet<u32>,
     requests: u32,
 }
 
 #[derive(Debug, Default)]
-struct Context {
+struct ContextState {
     sequences: HashMap<u32, Progress>,
     batches: u64,
     tokens: u64,
@@ -46,7 +39,7 @@ struct Context {
 
 /// Of the tokens that the last step of a request checked, so many stayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptTokens {
     pub(crate) request: u32,
     pub(crate) tokens: u64,
 }
@@ -59,7 +52,8 @@ impl Sequences {
 
     /// Whether nothing happened in a context but a trial, as llama.cpp makes it in each.
     pub(crate) fn was_only_tried(&self, id: u32) -> bool {
-        let is_it = |it: &Context| it.clears > 0 && it.batches == 1 && it.tokens <= WARM_UP_TOKENS;
+        let is_it =
+            |it: &ContextState| it.clears > 0 && it.batches == 1 && it.tokens <= WARM_UP_TOKENS;
         self.only_tried.contains(&id) || self.contexts.get(&id).is_some_and(is_it)
     }
 
@@ -100,7 +94,7 @@ impl Sequences {
     }
 
     /// What became known of steps before it.
-    pub(crate) fn change(&mut self, change: &ContextChange) -> Vec<Kept> {
+    pub(crate) fn change(&mut self, change: &ContextChange) -> Vec<KeptTokens> {
         let Some(id) = change.context else {
             // A trial is one context's; which one, the trial itself tells.
             let is_trial = matches!(
@@ -120,7 +114,7 @@ impl Sequences {
     }
 }
 
-impl Context {
+impl ContextState {
     /// Where calls are not seen, nothing says that the memory was cleared. A program that computes one
     /// sequence at a time has done it if that begins again.
     fn restarts(&self, batch: &Batch) -> bool {
@@ -164,7 +158,7 @@ impl Context {
         }
     }
 
-    fn change(&mut self, what: ContextChangeKind) -> Vec<Kept> {
+    fn change(&mut self, what: ContextChangeKind) -> Vec<KeptTokens> {
         let is_meant = |wanted: Option<u32>, id: u32| wanted.is_none_or(|wanted| wanted == id);
         match what {
             ContextChangeKind::Cleared => {

@@ -8,7 +8,7 @@
 //! Where no product was seen, because only the calls are known that start a device's work, the
 //! rows tell that are looked up for the tokens: llama.cpp leaves that to the CPU.
 
-use crate::sampling::runs_like_sampled;
+use crate::split_kinds::runs_like_sampled;
 use ggprof_trace::{EventKind, GraphRunId, Signature, Tensor, Trace};
 use std::ops::Range;
 

@@ -75,7 +75,7 @@ fn shared(trace: &Trace, backends: &[BackendIndex]) -> Option<SharedDevice> {
     Some(SharedDevice { device: device.clone(), users, used_ns, together_ns })
 }
 
-/// A stretch of time in which a process used a device.
+/// A span of time in which a process used a device.
 struct Use {
     process: ProcessIndex,
     start_ns: u64,
@@ -96,7 +96,7 @@ fn uses(trace: &Trace, backends: &[BackendIndex]) -> Vec<Use> {
                 continue;
             }
             let mut put = |start_ns: u64, end_ns: u64| match uses.last_mut() {
-                // Ops follow each other closely; most stretches of time are one.
+                // Ops follow each other closely; most spans of time are one.
                 Some(last) if last.process == process && last.end_ns == start_ns => {
                     last.end_ns = end_ns;
                 }
@@ -112,7 +112,7 @@ fn uses(trace: &Trace, backends: &[BackendIndex]) -> Vec<Use> {
     uses
 }
 
-/// Stretches of time between two changes, and which processes used the device in each.
+/// Spans of time between two changes, and which processes used the device in each.
 fn pieces(uses: &[Use], processes: &[ProcessIndex]) -> Vec<(u64, u64, Vec<bool>)> {
     let place = |process: ProcessIndex| processes.iter().position(|&it| it == process);
     let mut changes: Vec<(u64, usize, i32)> = Vec::with_capacity(2 * uses.len());

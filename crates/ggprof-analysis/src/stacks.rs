@@ -46,14 +46,14 @@ fn narrow(ns: u128) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-type Key = (Option<u32>, Module, SignatureId, EventKind, BackendIndex);
+type StackKey = (Option<u32>, Module, SignatureId, EventKind, BackendIndex);
 
 /// Longest time first.
 pub fn stacks(trace: &Trace) -> Vec<Stack> {
     let representatives = shape_representatives(trace);
     let places = places(trace);
     let names = PhaseNames::of(trace);
-    let key = |event: &Event| -> Key {
+    let key = |event: &Event| -> StackKey {
         let signature = trace.node(event.node).signature;
         (
             names.of_event(event),
@@ -64,7 +64,7 @@ pub fn stacks(trace: &Trace) -> Vec<Stack> {
         )
     };
     let mut kernels = kernels(trace, key);
-    let stack = |(key, totals): (Key, Totals)| {
+    let stack = |(key, totals): (StackKey, Totals)| {
         let (phase, module, signature, kind, backend) = key;
         let phase = phase.map(|phase| names.names[phase as usize].clone());
         let kernels = kernels.remove(&key).unwrap_or_default();
@@ -85,8 +85,11 @@ impl Stack {
     }
 }
 
-fn kernels(trace: &Trace, key: impl Fn(&Event) -> Key) -> HashMap<Key, HashMap<StringId, u64>> {
-    let mut kernels: HashMap<Key, HashMap<StringId, u64>> = HashMap::new();
+fn kernels(
+    trace: &Trace,
+    key: impl Fn(&Event) -> StackKey,
+) -> HashMap<StackKey, HashMap<StringId, u64>> {
+    let mut kernels: HashMap<StackKey, HashMap<StringId, u64>> = HashMap::new();
     for work in &trace.device_work {
         let key = key(&trace.events.get(work.event));
         *kernels.entry(key).or_default().entry(work.name).or_default() += work.charged_ns;

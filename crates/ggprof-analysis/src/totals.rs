@@ -12,7 +12,7 @@ use ggprof_trace::{BackendIndex, Event, EventId, EventKind, NodeId, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::hash::Hash;
-use sum::Sum;
+use sum::GroupSum;
 
 /// What a group of events comes to. Shares are fractions of one.
 #[derive(Debug, Clone, PartialEq)]
@@ -233,7 +233,7 @@ impl GroupOfNode {
 
 /// Groups of events while they grow.
 struct Groups<K> {
-    sums: Vec<(K, Sum)>,
+    sums: Vec<(K, GroupSum)>,
     lookup: HashMap<K, u32>,
     work: Vec<Work>,
     attended: Attended,
@@ -254,7 +254,7 @@ impl<K: Hash + Eq + Clone> Groups<K> {
     /// The number of a group, which may begin with this event.
     fn number(&mut self, key: K, event: &Event) -> u32 {
         let number = *self.lookup.entry(key).or_insert_with_key(|key| {
-            self.sums.push((key.clone(), Sum::new(event)));
+            self.sums.push((key.clone(), GroupSum::new(event)));
             self.sums.len() as u32 - 1
         });
         let sum = &mut self.sums[number as usize].1;
@@ -308,7 +308,7 @@ impl<K: Hash + Eq + Clone> Groups<K> {
         // What was measured elsewhere only.
         for (key, estimate) in estimates.iter().filter(|(key, _)| !self.lookup.contains_key(*key)) {
             let example = estimate.example.map(|event| trace.event(event));
-            groups.extend(example.map(|it| ((key.clone(), Sum::of_estimate(&it)), (0, 0))));
+            groups.extend(example.map(|it| ((key.clone(), GroupSum::of_estimate(&it)), (0, 0))));
         }
         groups.sort_by_key(|((_, sum), _)| sum.first);
         let mut rows: Vec<(K, Totals)> = groups

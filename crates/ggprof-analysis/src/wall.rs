@@ -163,8 +163,8 @@ fn waited_ns(trace: &Trace, span: Range<u64>, gaps: &[Gap]) -> u64 {
 /// The events of one backend.
 #[derive(Default)]
 struct Counted {
-    ops: Kind,
-    copies: Kind,
+    ops: CountAndTime,
+    copies: CountAndTime,
     /// How many of the ops are calls that only start work.
     calls: u64,
     /// What copies are estimated to have taken that were timed by their calls, and how many of
@@ -177,7 +177,7 @@ struct Counted {
 }
 
 #[derive(Default)]
-struct Kind {
+struct CountAndTime {
     count: u64,
     total_ns: u128,
 }

@@ -1,7 +1,6 @@
 //! Trials before the program's work begins, which count for no speed.
 
-use crate::sequences::Role;
-use crate::steps::{Step, StepKind, Stream};
+use crate::step::{Role, Step, StepKind, Stream};
 use ggprof_trace::{ProcessIndex, Trace};
 use hashbrown::{HashMap, HashSet};
 

@@ -15,4 +15,4 @@ mod trial;
 
 pub use measure::measure;
 pub use numbers::list as list_numbers;
-pub use trial::{From, Libraries, Measured, Node, Shape, Source, Trial};
+pub use trial::{From, Libraries, Node, Shape, Source, Trial, TrialTime};

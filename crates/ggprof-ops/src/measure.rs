@@ -2,7 +2,7 @@
 
 use crate::device::{self, Device};
 use crate::plan::{Plan, Prepared};
-use crate::trial::{Measured, Node, Trial};
+use crate::trial::{Node, Trial, TrialTime};
 use std::time::{Duration, Instant};
 
 /// A call takes so long at least, so that beginning and ending it is little against it. On the
@@ -14,7 +14,7 @@ const MOST_COPIES: u64 = 256;
 const LEAST_CALLS: usize = 5;
 
 /// Computes a trial until there is something to say. The error is a clause: why it could not be.
-pub fn measure(trial: &Trial) -> Result<Measured, String> {
+pub fn measure(trial: &Trial) -> Result<TrialTime, String> {
     keep_freed_memory();
     device::silence(&trial.libraries.base);
     let device = Device::open(trial)?;
@@ -23,7 +23,7 @@ pub fn measure(trial: &Trial) -> Result<Measured, String> {
     let once_ns = once(&prepared, trial)?;
     let call_ns = if device.is_processor() { LEAST_CALL_OF_CPU_NS } else { LEAST_CALL_NS };
     let repeats = ((call_ns / once_ns).ceil() as usize).clamp(1, MOST_REPEATS);
-    Ok(Measured {
+    Ok(TrialTime {
         // The same again and again.
         warm_ns: median_of(&prepared.plan(1, 1, repeats)?, None, limit)?,
         cold_ns: cold(&device, &prepared, trial, (once_ns, repeats), limit)?,

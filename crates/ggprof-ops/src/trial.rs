@@ -79,7 +79,7 @@ pub enum From {
 
 /// What one computation of all nodes takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct TrialTime {
     /// With what it reads in the cache, as far as it fits.
     pub warm_ns: f64,
     /// With nothing of it in the cache.

@@ -39,19 +39,19 @@ impl Together {
     /// The most per second that the threads did together in a pass. `work` gets the thread's
     /// number and which part of the work to do, and tells how much that was.
     pub(crate) fn best_rate(self, work: &(dyn Fn(usize, Part) -> u64 + Sync)) -> f64 {
-        let (gate, is_over) = (Barrier::new(self.threads + 1), AtomicBool::new(false));
+        let (barrier, is_over) = (Barrier::new(self.threads + 1), AtomicBool::new(false));
         let (pass, begin) = (Pass::default(), Instant::now());
         std::thread::scope(|scope| {
             for thread in 0..self.threads {
-                let (gate, is_over, pass) = (&gate, &is_over, &pass);
+                let (barrier, is_over, pass) = (&barrier, &is_over, &pass);
                 scope.spawn(move || {
                     for number in 0.. {
-                        gate.wait();
+                        barrier.wait();
                         if is_over.load(Relaxed) {
                             break;
                         }
                         pass.add(begin, || work(thread, Part::of_pass(number)));
-                        gate.wait();
+                        barrier.wait();
                     }
                 });
             }
@@ -59,8 +59,8 @@ impl Together {
             for passes in 0.. {
                 pass.reset();
                 // They begin, and all have finished.
-                gate.wait();
-                gate.wait();
+                barrier.wait();
+                barrier.wait();
                 // The first brings up clocks and maps pages.
                 if passes > 0 {
                     best = best.max(pass.rate());
@@ -70,7 +70,7 @@ impl Together {
                 }
             }
             is_over.store(true, Relaxed);
-            gate.wait();
+            barrier.wait();
             best
         })
     }

@@ -1,7 +1,7 @@
 //! What the reader of a report must know before believing it: what was seen, what it
 //! means, what to do about it.
 
-use crate::documents::processes::clock_warning;
+use crate::clock_words::clock_warning;
 use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{

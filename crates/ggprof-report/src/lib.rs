@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod caveat;
+mod clock_words;
 mod coverage_words;
 mod document;
 pub mod documents;
@@ -17,6 +18,7 @@ pub mod live;
 mod parquet;
 mod pprof;
 pub mod render;
+mod spent_words;
 pub mod tables;
 pub mod text;
 pub mod timeline;

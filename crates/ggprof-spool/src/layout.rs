@@ -5,13 +5,14 @@
 //! without padding. The assertions below keep the sizes, and
 //! `tests/format_document.rs` keeps this file and the document together.
 
+mod coverage;
 mod field;
 mod flags;
 pub mod header;
 mod header_values;
 mod parts;
 
-pub use crate::coverage::{Covered, CoveredHow, CoveredWhy, Why};
+pub use coverage::{Covered, CoveredHow, CoveredWhy, Why};
 pub use field::Field;
 pub use flags::*;
 pub use header_values::*;

@@ -6,8 +6,8 @@
 //! [`scan`] does so block by block, wherever the bytes are ([`bytes`]), and
 //! [`live`] looks at a recording that is being written, [`follow`] at what is new in it, and [`covered`]
 //! tells from when to when it is. [`appendix`] makes blocks for what the agent
-//! cannot know. [`place`] names its file, [`beside`] the
-//! other files in its directory, and [`layer`] announces the agent to Vulkan. The agent creates,
+//! cannot know. [`names`] has those of files and variables, [`place`] makes them those of a process, [`beside`]
+//! names the other files in a directory of recordings, and [`layer`] announces the agent to Vulkan. The agent creates,
 //! reserves and maps the file, and decides what to record; the trace model gives the records their
 //! meaning.
 //!
@@ -19,13 +19,13 @@ pub mod appendix;
 pub mod attaching;
 pub mod beside;
 pub mod bytes;
-mod coverage;
 pub mod covered;
 pub mod cpu_name;
 pub mod follow;
 pub mod layer;
 pub mod layout;
 pub mod live;
+pub mod names;
 pub mod place;
 mod positioned;
 pub mod reader;

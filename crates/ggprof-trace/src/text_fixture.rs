@@ -39,8 +39,8 @@ use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
     ContextChangeKind, CopyDirection, DeviceType, DeviceWork, EventId, EventKind, GraphRun,
-    GraphRunId, HostTask, Measured, Member, NewEvent, NodeId, Origin, Provenance, Signature,
-    Source, TaskKind, Tensor, ThreadFold, Trace, WorkKind, WorkOrigin,
+    GraphRunId, HostTask, Measured, Member, NewEvent, NodeId, Origin, Provenance, Quantity, Sensor,
+    Signature, Source, TaskKind, Tensor, ThreadFold, Trace, WorkKind, WorkOrigin,
 };
 use std::str::FromStr;
 
@@ -86,6 +86,20 @@ pub fn parse(text: &str) -> Trace {
     }
     graph_runs::complete(&mut trace);
     trace
+}
+
+/// A sensor of a card called H200, read every so often from a moment on.
+pub fn sensor(quantity: Quantity, first_ns: u64, every_ns: u64, values: &[u64]) -> Sensor {
+    Sensor {
+        quantity,
+        device: 0,
+        machine: 0,
+        name: "H200".to_owned(),
+        is_forbidden: false,
+        every_ns,
+        times_ns: (0..values.len() as u64).map(|at| first_ns + at * every_ns).collect(),
+        values: values.to_vec(),
+    }
 }
 
 fn backend(words: &[&str]) -> Backend {

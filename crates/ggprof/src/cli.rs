@@ -12,9 +12,7 @@ pub(crate) use index::IndexArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use ops::OpBenchArgs;
 pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpWorker, Ops};
-pub(crate) use read::{
-    ColorArg, ExplainArgs, FormatArg, PartArgs, PhaseArg, PrintArgs, ReportArgs,
-};
+pub(crate) use read::{ColorArg, ExplainArgs, PartArgs, PhaseArg, PrintArgs, ReportArgs};
 pub(crate) use record::{AttachArgs, RunArgs};
 #[cfg(target_os = "linux")]
 pub(crate) use record::{HowArgs, SummaryTo, VulkanArg};

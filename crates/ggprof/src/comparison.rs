@@ -5,7 +5,7 @@
 
 use crate::cli::PartArgs;
 use crate::exit::Outcome;
-use crate::input::Recording;
+use crate::recording::Recording;
 use ggprof_analysis::diff::{
     self, Depth, Diff, Difference, Fusions, Identity, Ledger, Origin, Pair, Settings, differences,
     fusions, identity, ledger, look, pairs,

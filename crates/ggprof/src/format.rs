@@ -1,10 +1,11 @@
 //! What can be written: one table decides by the name of the file, for all commands.
 
-use crate::cli::FormatArg;
-use crate::input::Recording;
 use crate::output;
-use ggprof_report::tables::{self, Table};
+use crate::recording::Recording;
+use clap::ValueEnum;
+use ggprof_report::tables::{self, EngineTable};
 use ggprof_report::{documents, render, text, timeline, viewer};
+use ggprof_spool::names;
 use ggprof_trace::formats::{Packing, csv, ggml_json, perfetto, pprof};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -25,6 +26,19 @@ pub(crate) enum Format {
     Parquet,
 }
 
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// Aligned, no wider than the terminal
+    Table,
+    /// Tables to paste into an issue
+    Markdown,
+    /// Raw numbers, all columns
+    Json,
+    /// Raw numbers, all columns, the tables only
+    Csv,
+}
+
 /// A row of the table.
 struct Row {
     format: Format,
@@ -40,7 +54,7 @@ const TABLE: &[Row] = &[
     Row { format: Format::Csv, extensions: &["csv"], report: Some(FormatArg::Csv) },
     Row { format: Format::Markdown, extensions: &["md"], report: Some(FormatArg::Markdown) },
     Row { format: Format::Html, extensions: &["html", "htm"], report: None },
-    Row { format: Format::Recording, extensions: &["ggprof"], report: None },
+    Row { format: Format::Recording, extensions: &[names::RECORDING_EXTENSION], report: None },
     Row { format: Format::Perfetto, extensions: &["pftrace", "perfetto-trace"], report: None },
     Row { format: Format::Pprof, extensions: &["pb"], report: None },
     Row { format: Format::Parquet, extensions: &["parquet"], report: None },
@@ -200,7 +214,7 @@ impl Output {
             Format::Perfetto => perfetto::write(trace, &timeline::annotations(trace), out),
             Format::Pprof => pprof::write(&ggprof_report::pprof(trace), out),
             Format::Parquet => {
-                tables::Recording::new(trace, None, peaks.as_ref()).write(Table::Events, out)
+                tables::Recording::new(trace, None, peaks.as_ref()).write(EngineTable::Events, out)
             }
         })
     }

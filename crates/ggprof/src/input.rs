@@ -7,9 +7,10 @@ use crate::format::is_called_recording;
 use crate::launch::Completed;
 use crate::progress::Progress;
 use crate::quantity::Moment;
+use crate::recording::Recording;
 use crate::{kept_peaks, messages};
 use anyhow::{anyhow, bail};
-use ggprof_analysis::{Filter, Peaks, PhaseKind};
+use ggprof_analysis::{Filter, PhaseKind};
 use ggprof_report::{caveats, units};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, Bytes, FileBytes, ReadError};
@@ -19,14 +20,6 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// A recording and what people call it.
-pub(crate) struct Recording {
-    pub(crate) trace: Trace,
-    pub(crate) name: String,
-    /// What the machine can do that it was made on, if that is known.
-    pub(crate) peaks: Option<Peaks>,
-}
 
 #[cfg(target_os = "linux")]
 impl Recording {

@@ -68,7 +68,7 @@ fn remove(path: &Path) {
 /// recordings; the launcher of programs has its own way with signals, and writes to the end.
 #[cfg(target_os = "linux")]
 pub(crate) fn watch() {
-    use crate::launch::was_ignored;
+    use crate::inherited::was_ignored;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
@@ -94,7 +94,7 @@ pub(crate) fn watch() {}
 #[cfg(target_os = "linux")]
 pub(crate) fn outlive_file_limit() {
     let limit = rustix::process::Signal::XFSZ.as_raw();
-    if !crate::launch::was_ignored(limit) {
+    if !crate::inherited::was_ignored(limit) {
         // Nobody asks whether it came. Where it cannot be had, things are as they were.
         let _ = signal_hook::flag::register(limit, Arc::default());
     }

@@ -13,6 +13,10 @@ mod doctor;
 mod exit;
 mod fail_if;
 mod format;
+// Needs the system before Rust does, and again in a child.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+mod inherited;
 mod input;
 mod interruption;
 mod kept_peaks;
@@ -27,6 +31,7 @@ mod output;
 mod printing;
 mod progress;
 mod quantity;
+mod recording;
 #[cfg(target_os = "linux")]
 mod screen;
 mod tables;

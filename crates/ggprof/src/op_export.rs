@@ -1,7 +1,7 @@
 //! Writes ops for `test-backend-ops`, and says what it could not write.
 
 use crate::cli::NumbersArgs;
-use crate::input::Recording;
+use crate::recording::Recording;
 use crate::{messages, output};
 use anyhow::{Context, anyhow, bail};
 use ggprof_analysis::distinct_ops;

@@ -1,6 +1,7 @@
 //! Prints documents in the format that was asked for, to where it was.
 
-use crate::cli::{ColorArg, FormatArg, PrintArgs};
+use crate::cli::{ColorArg, PrintArgs};
+use crate::format::FormatArg;
 use crate::{output, terminal};
 use anyhow::bail;
 use clap::ValueEnum;

@@ -1,8 +1,8 @@
 //! A directory of tables: a folder for each, with a file for each recording in it, so that recordings
 //! are added at any time, and those that are there stay as they are.
 
-use crate::input::Recording;
 use crate::interruption::Removal;
+use crate::recording::Recording;
 use crate::{messages, output};
 use anyhow::anyhow;
 use ggprof_report::tables::{self, TABLES};
@@ -41,7 +41,7 @@ pub(crate) fn write(
     let name = file.file_name().map(|name| name.to_string_lossy()).filter(|name| name != "-");
     let hidden = tables::Recording::new(trace, name.as_deref(), peaks.as_ref());
     let recording = if with_hosts { hidden.with_hosts() } else { hidden };
-    let part = |table: tables::Table| {
+    let part = |table: tables::EngineTable| {
         let path = directory.join(table.name()).join(format!("{}.parquet", recording.id()));
         output::part(&path, |out| recording.write(table, out))
     };

@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 use ggprof_spool::layout::{Covered, CoveredHow};
+use ggprof_spool::names;
 
 use super::{Row, Speed};
 use crate::recording::{Recording, way};
@@ -115,7 +116,7 @@ impl Finding {
 }
 
 fn run(mut command: Command) -> Result<Output, String> {
-    command.env_remove("LD_PRELOAD").env_remove("GGPROF_SPOOL");
+    command.env_remove("LD_PRELOAD").env_remove(names::SPOOL);
     let output = command.output().map_err(|error| error.to_string())?;
     check(&output)?;
     Ok(output)

@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use ggprof_spool::layout::{Covered, CoveredHow};
+use ggprof_spool::names;
 use ggprof_spool::record::Op;
 
 use super::{Computes, Trial};
@@ -134,7 +135,7 @@ impl std::fmt::Display for Finding {
 fn words_of_run(command: Command) -> Result<Vec<String>, String> {
     let mut run = Command::new(built::ggprof());
     run.args(["run", "--"]).arg(command.get_program()).args(command.get_args());
-    run.env_remove("LD_PRELOAD").env_remove("GGPROF_SPOOL");
+    run.env_remove("LD_PRELOAD").env_remove(names::SPOOL);
     ended::within(LIMIT, &mut run).map(|output| words_of_ggprof(&output))
 }
 

@@ -2,6 +2,7 @@
 
 use super::measure::value;
 use anyhow::Context;
+use ggprof_spool::names;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -86,12 +87,12 @@ impl Bench {
         let spool = self.spools.join("recording.ggprof");
         // The agent never writes over a recording.
         let _ = std::fs::remove_file(&spool);
-        command.env_remove("LD_PRELOAD").env_remove("GGPROF_SPOOL");
+        command.env_remove("LD_PRELOAD").env_remove(names::SPOOL);
         if agent != Agent::Absent {
             command.env("LD_PRELOAD", &self.agent);
         }
         if agent == Agent::Recording {
-            command.env("GGPROF_SPOOL", spool);
+            command.env(names::SPOOL, spool);
         }
     }
 }

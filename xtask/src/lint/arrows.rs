@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::imports::{depth, imports, is_of_name};
 use super::source::{self, Source, line_of};
 
 /// The agent's modules from the outside in. Each imports only from rows below its own.
@@ -76,8 +77,7 @@ fn row_of(module: &str) -> Option<usize> {
 fn of_module(source: &Source) -> Vec<String> {
     let own = source.in_agent().split(['/', '.']).next().unwrap_or_default();
     let code = source.code();
-    let mut imports = imports(&code);
-    imports.extend(imports_by_super(&code, depth(source.in_agent())));
+    let imports = imports(&code, depth(source.in_agent()), |name| row_of(name).is_some());
     let imports = imports.into_iter().filter(|(_, module)| *module != own);
     let complain = |(at, module): (usize, &str)| {
         let place = format!("{}:{}", source.path, line_of(&code, at));
@@ -142,80 +142,6 @@ fn is_in_inner_module(code: &str, at: usize) -> bool {
     let begins = |line: &&str| line.starts_with(|letter: char| letter.is_alphabetic());
     let item = code[..at].lines().rfind(begins).unwrap_or_default();
     item.split(' ').any(|word| word == "mod") && !item.ends_with(';')
-}
-
-/// The modules at the crate's root that the code names, each with where it does.
-fn imports(code: &str) -> Vec<(usize, &str)> {
-    const ROOT: &str = "crate::";
-    let mut found = Vec::new();
-    for (at, _) in code.match_indices(ROOT) {
-        let is_whole_word = !code[..at].ends_with(|before: char| is_of_name(before));
-        if is_whole_word {
-            let start = at + ROOT.len();
-            for (offset, name) in names(&code[start..]) {
-                found.push((start + offset, name));
-            }
-        }
-    }
-    found
-}
-
-/// How many modules a file is in, its own among them.
-fn depth(path: &str) -> usize {
-    let module = path.trim_end_matches(".rs").trim_end_matches("/mod");
-    if module == "lib" { 0 } else { module.split('/').count() }
-}
-
-/// The same by as many `super::` as lead to the root. In a module inside of a file they lead less
-/// far, so only names in the table count.
-fn imports_by_super(code: &str, depth: usize) -> Vec<(usize, &str)> {
-    const UP: &str = "super::";
-    let mut found = Vec::new();
-    let mut after = 0;
-    for (at, _) in code.match_indices(UP) {
-        let is_whole_word = !code[..at].ends_with(|before: char| is_of_name(before));
-        if at < after || !is_whole_word {
-            continue;
-        }
-        let path = code[at..].trim_start_matches(UP);
-        after = code.len() - path.len();
-        if (after - at) / UP.len() >= depth {
-            let known = names(path).into_iter().filter(|(_, name)| row_of(name).is_some());
-            found.extend(known.map(|(offset, name)| (after + offset, name)));
-        }
-    }
-    found
-}
-
-fn is_of_name(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_'
-}
-
-/// The first names of a path, or of all paths in braces.
-fn names(path: &str) -> Vec<(usize, &str)> {
-    let Some(list) = path.strip_prefix('{') else {
-        return first_name(path, 0).into_iter().collect();
-    };
-    let (mut found, mut depth, mut is_first) = (Vec::new(), 0, true);
-    for (at, letter) in list.char_indices() {
-        match letter {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => is_first = true,
-            letter if is_first && is_of_name(letter) => {
-                found.extend(first_name(&list[at..], at + 1));
-                is_first = false;
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-fn first_name(path: &str, at: usize) -> Option<(usize, &str)> {
-    let end = path.find(|letter| !is_of_name(letter)).unwrap_or(path.len());
-    (end > 0).then(|| (at, &path[..end]))
 }
 
 fn of_crate(manifest: &Source) -> Vec<String> {

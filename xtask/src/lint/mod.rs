@@ -2,8 +2,10 @@
 //! from.
 
 mod arrows;
+mod circles;
 mod dependencies;
 mod elsewhere;
+mod imports;
 mod map;
 mod oldest;
 mod rules;
@@ -33,6 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = shell::root();
     let findings = [
         arrows::check(&root)?,
+        circles::check(&root)?,
         words::check(&root)?,
         map::check(&root)?,
         rules::check(&root)?,

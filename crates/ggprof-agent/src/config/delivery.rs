@@ -5,6 +5,8 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use ggprof_spool::names;
+
 use super::Environment;
 use crate::patch::loaded_object;
 
@@ -42,7 +44,7 @@ impl Delivery {
 
 /// The `ggprof` that `ggprof env` named, or else the one installed with this agent.
 fn command(environment: &Environment) -> PathBuf {
-    if let Some(path) = environment.path("GGPROF_COMMAND") {
+    if let Some(path) = environment.path(names::COMMAND) {
         return path;
     }
     let agent = loaded_object::own_path();

@@ -10,17 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ggprof_ggml::{PROFILE_VARIABLE, PROFILE_VARIABLE_IN_C};
-use ggprof_spool::place;
+use ggprof_spool::{names, place};
 
 use crate::clock;
 
-/// The prefix of ggprof's own variables.
-const OURS: &[u8] = b"GGPROF_";
-/// Other variables that are read.
+/// Variables that are read beside ggprof's own.
 const OTHERS: [&str; 7] =
     [PROFILE_VARIABLE, "TMPDIR", "HOME", "TERM", "NO_COLOR", "LANG", "LC_ALL"];
-/// After how long to begin, counted from when this was copied.
-pub(super) const WAITS: &str = "GGPROF_START_AFTER_NS";
 /// How much of a value that is not understood is repeated in a message.
 const LONGEST_WORD: usize = 60;
 
@@ -44,7 +40,7 @@ impl Environment {
         // SAFETY: C strings, and those of the environment are not changed meanwhile: the program
         // does not run yet.
         let asks = unsafe {
-            let spool = libc::getenv(c"GGPROF_SPOOL".as_ptr());
+            let spool = libc::getenv(names::SPOOL_IN_C.as_ptr());
             let is_named = !spool.is_null() && *spool != 0;
             is_named || !libc::getenv(PROFILE_VARIABLE_IN_C.as_ptr()).is_null()
         };
@@ -57,7 +53,7 @@ impl Environment {
         let wanted = || all_variables().filter(|variable| is_looked_at(variable.to_bytes(), reads));
         let mut environment = Environment::of_variables(room::filled(wanted()), wanted);
         // Under `ggprof run`, as most processes are, neither is needed.
-        let spool = environment.get("GGPROF_SPOOL").unwrap_or_default();
+        let spool = environment.get(names::SPOOL).unwrap_or_default();
         if !spool.as_bytes().starts_with(b"/") {
             environment.directory = std::env::current_dir().ok();
             environment.stdout = identity_of_stdout();
@@ -79,7 +75,7 @@ impl Environment {
         let allocated = || variables().flat_map(CStr::to_bytes_with_nul).copied().collect();
         let variables = copy.map_or_else(|| Cow::Owned(allocated()), Cow::Borrowed);
         let mut copied = Environment { variables, directory: None, stdout: None, copied_ns: 0 };
-        if copied.get(WAITS).is_some() {
+        if copied.get(names::START_AFTER_NS).is_some() {
             copied.copied_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         }
         copied
@@ -135,7 +131,7 @@ impl Environment {
 
     /// Where recordings are made, if that is one place for all processes.
     pub(crate) fn place_of_recordings(&self) -> Option<PathBuf> {
-        let Some(spool) = self.path("GGPROF_SPOOL") else {
+        let Some(spool) = self.path(names::SPOOL) else {
             return Some(self.temporary_directory());
         };
         let directory = self.absolute(&spool)?.parent()?.to_owned();
@@ -183,7 +179,7 @@ fn all_variables() -> impl Iterator<Item = &'static CStr> {
 #[unsafe(link_section = ".text.asleep")]
 fn is_looked_at(variable: &[u8], reads: fn(&[u8]) -> bool) -> bool {
     let is_another = || OTHERS.iter().any(|name| value_of(variable, name).is_some());
-    variable.starts_with(OURS) || is_another() || reads(variable)
+    variable.starts_with(names::VARIABLES_BEGIN.as_bytes()) || is_another() || reads(variable)
 }
 
 /// The value of a variable (`NAME=value`), if that is its name.

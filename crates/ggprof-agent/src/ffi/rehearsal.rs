@@ -1,4 +1,4 @@
-//! The gate for everything that is tried out on foreign code. How ggml treats an object that the
+//! The only way to try something out on foreign code. How ggml treats an object that the
 //! agent made up, and where it puts the fields of an object that it made, is found out in a child
 //! process that exists only for this. The child is a copy of this process, with the same libraries
 //! loaded and linked in the same way. Its findings come back. If it crashes or hangs, that is the

@@ -4,7 +4,7 @@ use super::claims::{Claim, Claims, LoneTime, PhaseClaims, Run, claims, within};
 use super::free_time::FreeTime;
 use super::op_time::{PartOf, Waiting};
 use super::quiet::{QuietRuns, Spending};
-use super::{Budget, Divided, Part, Spent};
+use super::{Budget, Divided, ModelPart, Spent};
 use crate::first_uses::LOADING_NS;
 use crate::gaps::Gaps;
 use crate::layers::Places;
@@ -153,7 +153,7 @@ impl Division<'_> {
         // Free time comes by its start, so the next op is never one of those before.
         let starts = |at: usize| own.ops.get(at).map_or(u64::MAX, |op| op.start_ns(trace));
         let (mut next, mut next_ns) = (0, starts(0));
-        let mut sum = Sum::default();
+        let mut sum = Repeated::default();
         free.take(runs, |run: &Run, start, end| {
             while next_ns < end {
                 next += 1;
@@ -178,9 +178,9 @@ impl Division<'_> {
 
 /// What was spent on one thing again and again, on its way into a budget.
 #[derive(Default)]
-struct Sum(Option<(Spent, u64)>);
+struct Repeated(Option<(Spent, u64)>);
 
-impl Sum {
+impl Repeated {
     #[inline]
     fn add(&mut self, budget: &mut Budget, spent: Spent, ns: u64) {
         match &mut self.0 {
@@ -233,7 +233,7 @@ struct Shown<'a> {
     trace: &'a Trace,
     part_of: &'a PartOf<'a>,
     waiting: Waiting,
-    parts: [u64; Part::ALL.len()],
+    parts: [u64; ModelPart::ALL.len()],
     unequal_ns: u64,
 }
 
@@ -251,7 +251,7 @@ impl Shown<'_> {
 
     fn add_to(&self, budget: &mut Budget, backend: BackendIndex) {
         budget.add(Spent::UnequalThreads, self.unequal_ns);
-        for (part, &ns) in Part::ALL.into_iter().zip(&self.parts) {
+        for (part, &ns) in ModelPart::ALL.into_iter().zip(&self.parts) {
             budget.add(Spent::Computing { backend, part }, ns);
         }
     }

@@ -1,15 +1,15 @@
 //! Time that nothing has been found for yet.
 
-/// Stretches of time without overlap, in order.
+/// Spans of time without overlap, in order.
 pub(super) struct FreeTime {
-    stretches: Vec<(u64, u64)>,
+    spans: Vec<(u64, u64)>,
     /// Room for what will be left after the next claims.
     room: Vec<(u64, u64)>,
 }
 
 impl FreeTime {
     pub(super) fn new(span: (u64, u64)) -> Self {
-        Self { stretches: vec![span], room: Vec::new() }
+        Self { spans: vec![span], room: Vec::new() }
     }
 
     /// Takes what is still free of each claim (start, end, whose), which come by their starts.
@@ -20,8 +20,8 @@ impl FreeTime {
         mut taken: impl FnMut(T, u64, u64),
     ) {
         let Some(first) = claims.next() else { return };
-        let Self { stretches: free, room: left } = self;
-        // The stretch that is looked at; those from `kept` on before it are free as they were.
+        let Self { spans: free, room: left } = self;
+        // The span that is looked at; those from `kept` on before it are free as they were.
         let (mut at, mut kept) = (0, 0);
         // Where the rest of it begins, if some of it was taken; then nothing before it is kept.
         let mut rest_from = None;
@@ -56,12 +56,12 @@ impl FreeTime {
         });
         left.extend(rest_from.map(|from| (from, free[at].1)));
         left.extend_from_slice(&free[kept..]);
-        std::mem::swap(&mut self.stretches, &mut self.room);
+        std::mem::swap(&mut self.spans, &mut self.room);
         self.room.clear();
     }
 
     pub(super) fn total_ns(&self) -> u64 {
-        self.stretches.iter().map(|(start, end)| end - start).sum()
+        self.spans.iter().map(|(start, end)| end - start).sum()
     }
 }
 
@@ -76,12 +76,12 @@ mod tests {
         let claims = [(10, 30, 'a'), (10, 10, 'z'), (20, 40, 'b'), (25, 35, 'c'), (90, 120, 'd')];
         free.take(claims.into_iter(), |whose, start, end| pieces.push((whose, start, end)));
         assert_eq!(pieces, [('a', 10, 30), ('b', 30, 40), ('d', 90, 100)]);
-        assert_eq!((&free.stretches[..], free.total_ns()), (&[(0, 10), (40, 90)][..], 60));
+        assert_eq!((&free.spans[..], free.total_ns()), (&[(0, 10), (40, 90)][..], 60));
         pieces.clear();
         let claims = [(0, 5, 'e'), (7, 45, 'f'), (200, 300, 'g')];
         free.take(claims.into_iter(), |whose, start, end| pieces.push((whose, start, end)));
         assert_eq!(pieces, [('e', 0, 5), ('f', 7, 10), ('f', 40, 45)]);
-        assert_eq!(free.stretches, [(5, 7), (45, 90)]);
+        assert_eq!(free.spans, [(5, 7), (45, 90)]);
     }
 
     /// Nanosecond by nanosecond, with claims that are drawn at random.
@@ -110,9 +110,9 @@ mod tests {
                 for (start, end, ()) in &claims {
                     assert!((*start..(*end).min(200)).all(|ns| !is_free[ns as usize]));
                 }
-                let left = free.stretches.iter().flat_map(|(start, end)| *start..*end);
+                let left = free.spans.iter().flat_map(|(start, end)| *start..*end);
                 let expected = (0..200).filter(|ns| is_free[*ns as usize]);
-                assert!(left.eq(expected), "{:?}", free.stretches);
+                assert!(left.eq(expected), "{:?}", free.spans);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What the time of an op went to: a part of the model, and its threads' waiting for each other.
 
-use super::Part;
+use super::ModelPart;
 use crate::layers::Places;
 use ggprof_trace::{Divisor, EventId, NodeId, Signature, Trace};
 
@@ -8,22 +8,22 @@ use ggprof_trace::{Divisor, EventId, NodeId, Signature, Trace};
 pub(super) struct PartOf<'a> {
     places: &'a Places,
     /// `None` if it depends on the op.
-    of_node: Vec<Option<Part>>,
+    of_node: Vec<Option<ModelPart>>,
 }
 
 impl<'a> PartOf<'a> {
     pub(super) fn new(trace: &Trace, places: &'a Places) -> Self {
         let of_node = |node| match trace.op_name(node) == Signature::WHOLE_SPLIT {
-            true => Some(Part::Undivided),
-            false => places.of_node(node).map(|place| Part::of(place.module)),
+            true => Some(ModelPart::Undivided),
+            false => places.of_node(node).map(|place| ModelPart::of(place.module)),
         };
         Self { places, of_node: trace.nodes.ids().map(of_node).collect() }
     }
 
     #[inline]
-    pub(super) fn op(&self, event: EventId, node: NodeId) -> Part {
+    pub(super) fn op(&self, event: EventId, node: NodeId) -> ModelPart {
         self.of_node[node.0 as usize]
-            .unwrap_or_else(|| Part::of(self.places.at(event, node).module))
+            .unwrap_or_else(|| ModelPart::of(self.places.at(event, node).module))
     }
 }
 

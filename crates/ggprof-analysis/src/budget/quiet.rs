@@ -4,7 +4,7 @@
 
 use super::claims::Run;
 use super::op_time::{PartOf, Waiting};
-use super::{Budget, Part, Spent, is_of_host};
+use super::{Budget, ModelPart, Spent, is_of_host};
 use ggprof_trace::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, Measured, Stretch, ThreadFold, Trace,
 };
@@ -26,7 +26,7 @@ pub(super) struct Spending {
 
 /// The same of one run.
 struct RunSums {
-    parts: [u64; Part::ALL.len()],
+    parts: [u64; ModelPart::ALL.len()],
     unequal_ns: u64,
     barriers_ns: u64,
     scheduling_ns: u64,
@@ -87,7 +87,7 @@ impl RunSums {
         backend: BackendIndex,
         events: &[(u32, Range<u32>)],
     ) -> Option<Self> {
-        let parts = [0; Part::ALL.len()];
+        let parts = [0; ModelPart::ALL.len()];
         let mut sums = Self { parts, unequal_ns: 0, barriers_ns: 0, scheduling_ns: 0 };
         let mut until_ns = run.start_ns;
         let mut before: Option<&Stretch> = None;
@@ -147,7 +147,7 @@ impl Spending {
         self.spend(Spent::UnequalThreads, sums.unequal_ns);
         self.spend(Spent::Barriers, sums.barriers_ns);
         self.spend(Spent::Scheduling, sums.scheduling_ns);
-        for (part, &ns) in Part::ALL.into_iter().zip(&sums.parts) {
+        for (part, &ns) in ModelPart::ALL.into_iter().zip(&sums.parts) {
             self.spend(Spent::Computing { backend, part }, ns);
         }
     }

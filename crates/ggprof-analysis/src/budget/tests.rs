@@ -19,7 +19,7 @@ fn check(text: &str, expected: &[(Spent, u64)]) {
 const GPU: BackendIndex = BackendIndex(0);
 const CPU: BackendIndex = BackendIndex(1);
 
-fn on(backend: BackendIndex, part: Part) -> Spent {
+fn on(backend: BackendIndex, part: ModelPart) -> Spent {
     Spent::Computing { backend, part }
 }
 
@@ -36,18 +36,18 @@ fn each_instant_counts_once() {
          op CPU ADD 60..75 ffn_out-0 run=0 measured=host
          op GPU MUL_MAT 130..190 result_output run=1 measured=device",
         &[
-            (on(GPU, Part::Output), 60),
-            (on(GPU, Part::Attention), 50),
+            (on(GPU, ModelPart::Output), 60),
+            (on(GPU, ModelPart::Attention), 50),
             // 0..10, 80..90, 120..125, 190..200.
             (Spent::BuildingGraphs, 35),
             // From the call's return to the next call.
             (Spent::Program, 30),
             // 14..15 and 125..130: what comes next is the device's.
             (Spent::Launching { backend: GPU }, 6),
-            (on(CPU, Part::FeedForward), 5),
+            (on(CPU, ModelPart::FeedForward), 5),
             (Spent::Copying(CopyDirection::HostToDevice), 5),
             (Spent::Scheduling, 5),
-            (on(CPU, Part::Rest), 4),
+            (on(CPU, ModelPart::Rest), 4),
         ],
     );
 }
@@ -60,11 +60,11 @@ fn threads_that_wait_do_not_compute() {
          op CPU MUL_MAT 50..90 ffn_out-0 run=0 measured=host threads=4:160:40:0
          op CPU MUL_MAT 92..100 result_output run=0 split=1 measured=host threads=4:32:8:0",
         &[
-            (on(CPU, Part::FeedForward), 40),
-            (on(CPU, Part::Attention), 30),
+            (on(CPU, ModelPart::FeedForward), 40),
+            (on(CPU, ModelPart::Attention), 30),
             (Spent::UnequalThreads, 10),
             (Spent::Barriers, 10),
-            (on(CPU, Part::Output), 8),
+            (on(CPU, ModelPart::Output), 8),
             // Between two splits.
             (Spent::Scheduling, 2),
         ],
@@ -105,7 +105,7 @@ fn other_contexts_gaps_and_unseen_runs() {
          op GPU MUL_MAT 25..45 Qcur-0 run=1 measured=device
          op GPU MUL_MAT 60..80 Qcur-0 run=2 measured=device",
         &[
-            (on(GPU, Part::Attention), 40),
+            (on(GPU, ModelPart::Attention), 40),
             (Spent::Program, 30),
             (Spent::OtherRuns, 20),
             (Spent::UnseenRun, 9),
@@ -121,7 +121,7 @@ fn gaps_are_in_no_budget() {
          run 60..80 number=3
          op GPU MUL_MAT 0..20 Qcur-0 f32[64] run=0
          op GPU MUL_MAT 60..80 Qcur-0 f32[64] run=1",
-        &[(on(GPU, Part::Attention), 20)],
+        &[(on(GPU, ModelPart::Attention), 20)],
     );
 }
 
@@ -132,7 +132,7 @@ fn between_its_kernels_an_op_does_nothing() {
          op GPU MUL_MAT 0..100 Qcur-0 run=0 measured=device
          kernel quantize 0..20
          kernel matvec 70..100",
-        &[(on(GPU, Part::Attention), 50), (Spent::Launching { backend: GPU }, 50)],
+        &[(on(GPU, ModelPart::Attention), 50), (Spent::Launching { backend: GPU }, 50)],
     );
 }
 
@@ -154,8 +154,8 @@ fn splits_timed_as_a_whole_are_shared_out_by_samples() {
     assert_eq!(
         rows,
         [
-            (on(GPU, Part::Attention), 120, 60),
-            (on(GPU, Part::FeedForward), 40, 20),
+            (on(GPU, ModelPart::Attention), 120, 60),
+            (on(GPU, ModelPart::FeedForward), 40, 20),
             (Spent::Launching { backend: GPU }, 20, 20),
             (Spent::Scheduling, 20, 0),
         ]
@@ -178,7 +178,7 @@ fn each_phase_shares_out_its_own_splits() {
     let trace = text_fixture::parse(text);
     let phases = phases(&trace);
     let budgets = budgets(&trace, &phases, &places(&trace));
-    let attention = |budget: &Budget| budget.sum(|it| it == on(GPU, Part::Attention));
+    let attention = |budget: &Budget| budget.sum(|it| it == on(GPU, ModelPart::Attention));
     assert_eq!(budgets.iter().map(attention).collect::<Vec<_>>(), [60, 60, 60]);
 }
 

@@ -12,7 +12,7 @@ pub(super) const MOST_LENGTHS: usize = 8;
 
 /// Texts are empty where they are not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// What tables call the recording, by its contents.
     pub recording: String,
     pub recorded_at_unix_ns: Option<u64>,
@@ -63,13 +63,13 @@ pub struct Speed {
 }
 
 /// What to keep of a recording that tables know by this name.
-pub fn entry(trace: &Trace, recording: String) -> Entry {
+pub fn entry(trace: &Trace, recording: String) -> CatalogueEntry {
     let provenance = trace.provenance.clone().unwrap_or_default();
     let ggml = |fact: fn(&Ggml) -> &String| -> String {
         let values: Vec<&str> = provenance.ggml.iter().map(|ggml| fact(ggml).as_str()).collect();
         values.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_owned()
     };
-    Entry {
+    CatalogueEntry {
         recording,
         recorded_at_unix_ns: Some(provenance.recorded_at_unix_ns).filter(|&at| at > 0),
         program: file_name(&provenance.command),

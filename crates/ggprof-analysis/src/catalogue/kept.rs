@@ -1,7 +1,7 @@
 //! The catalogue as it lies in a directory: a line of JSON for each file. A line that cannot be read
 //! costs one recording's reading, not the others'.
 
-use super::entry::Entry;
+use super::entry::CatalogueEntry;
 use serde::{Deserialize, Serialize};
 
 /// Grows when lines mean something else, or when what is worked out of recordings changes: they are read
@@ -21,7 +21,7 @@ pub struct KnownFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Found {
-    Recording(Box<Entry>),
+    Recording(Box<CatalogueEntry>),
     /// Why there is nothing to keep of it, as a sentence.
     Unreadable(String),
 }
@@ -91,7 +91,8 @@ mod tests {
             tokens_per_s: 12.5,
             deviation: Some(0.1),
         };
-        let entry = Entry { threads: Some(4), speeds: vec![speed], ..Entry::default() };
+        let entry =
+            CatalogueEntry { threads: Some(4), speeds: vec![speed], ..CatalogueEntry::default() };
         let found = [Found::Recording(Box::new(entry)), Found::Unreadable("a\nb".to_owned())];
         let known = |(at, found): (u64, Found)| KnownFile {
             file: format!("{at}/ä.ggprof"),

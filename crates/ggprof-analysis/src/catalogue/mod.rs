@@ -8,6 +8,6 @@ mod entry;
 mod kept;
 mod series;
 
-pub use entry::{Entry, Model, Speed, entry};
+pub use entry::{CatalogueEntry, Model, Speed, entry};
 pub use kept::{Found, Kept, KnownFile, lines, read};
-pub use series::{Change, Dimension, Point, Question, Run, Series, series};
+pub use series::{CommitPoint, Dimension, Question, RecordedSpeed, Series, SpeedChange, series};

@@ -3,7 +3,7 @@
 //! Speeds of different models or phases are never put together. Of what else differs, the question
 //! says what to keep apart; what else was put together is counted.
 
-use super::entry::{Entry, MOST_LENGTHS, Speed};
+use super::entry::{CatalogueEntry, MOST_LENGTHS, Speed};
 use crate::phases::{PhaseKind, mean_and_deviation};
 use crate::statistics::{ALARMS, mann_whitney, median};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ impl Dimension {
     ];
 
     /// What a recording is called in this respect; empty where it is not known.
-    pub fn name(self, file: &str, entry: &Entry) -> String {
+    pub fn name(self, file: &str, entry: &CatalogueEntry) -> String {
         match self {
             Self::Commit => {
                 let known = |text: &&&String| !text.is_empty() && text.as_str() != "unknown";
@@ -81,15 +81,15 @@ pub struct Series {
     /// What is kept apart, without the commit.
     pub names: Vec<(Dimension, String)>,
     /// By the first recording of each commit.
-    pub points: Vec<Point>,
+    pub points: Vec<CommitPoint>,
 }
 
 /// One commit, or all of them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct CommitPoint {
     /// `None` where commits are not kept apart.
     pub commit: Option<String>,
-    pub runs: Vec<Run>,
+    pub runs: Vec<RecordedSpeed>,
     /// Of the speeds of all recordings.
     pub median: f64,
     pub lowest: f64,
@@ -99,12 +99,12 @@ pub struct Point {
     /// What was put together, with its only name, or with how many there are.
     pub others: Vec<(Dimension, Result<String, usize>)>,
     /// Against the recordings before, since the last change that was certain.
-    pub change: Option<Change>,
+    pub change: Option<SpeedChange>,
 }
 
 /// A recording's part in a point.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct RecordedSpeed {
     /// Without its folder.
     pub file: String,
     pub at_unix_ns: Option<u64>,
@@ -113,7 +113,7 @@ pub struct Run {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change {
+pub struct SpeedChange {
     /// Of the speed before.
     pub share: f64,
     /// It is more than noise, as far as the recordings can tell.
@@ -122,21 +122,21 @@ pub struct Change {
 
 /// What series are told apart by, in the order in which they are shown: model, names, kind, length and
 /// name of the phase; and the recording, if each is for itself, because files may have the same name.
-type Key = (String, Vec<(Dimension, String)>, PhaseKind, u64, String, String);
+type SeriesKey = (String, Vec<(Dimension, String)>, PhaseKind, u64, String, String);
 
 struct Sample<'c> {
     file: &'c str,
-    entry: &'c Entry,
+    entry: &'c CatalogueEntry,
     tokens_per_s: f64,
     deviation: Option<f64>,
 }
 
 /// Answers for recordings with the names of their files.
-pub fn series(recordings: &[(&str, &Entry)], question: &Question) -> Vec<Series> {
+pub fn series(recordings: &[(&str, &CatalogueEntry)], question: &Question) -> Vec<Series> {
     let chosen: Vec<_> =
         recordings.iter().filter(|(file, entry)| question.is_about(file, entry)).collect();
     let summed = kinds_of_many_lengths(chosen.iter().map(|(_, entry)| *entry));
-    let mut samples: BTreeMap<Key, Vec<Sample<'_>>> = BTreeMap::new();
+    let mut samples: BTreeMap<SeriesKey, Vec<Sample<'_>>> = BTreeMap::new();
     for (file, entry) in &chosen {
         let names: Vec<_> = question
             .by
@@ -157,7 +157,7 @@ pub fn series(recordings: &[(&str, &Entry)], question: &Question) -> Vec<Series>
         }
     }
     let order = commits_by_time(&chosen);
-    let one = |((model, names, kind, _, phase, _), samples): (Key, Vec<Sample<'_>>)| Series {
+    let one = |((model, names, kind, _, phase, _), samples): (SeriesKey, Vec<Sample<'_>>)| Series {
         model,
         kind,
         phase,
@@ -170,7 +170,7 @@ pub fn series(recordings: &[(&str, &Entry)], question: &Question) -> Vec<Series>
 }
 
 impl Question {
-    fn is_about(&self, file: &str, entry: &Entry) -> bool {
+    fn is_about(&self, file: &str, entry: &CatalogueEntry) -> bool {
         let has = |name: String, part: &str| name.to_lowercase().contains(&part.to_lowercase());
         let is_within = |at: u64| {
             self.since_unix_ns.is_none_or(|since| at >= since)
@@ -190,7 +190,7 @@ impl Question {
 /// Phases of a kind that come in more lengths than anyone wants to see are taken together, model by
 /// model.
 fn kinds_of_many_lengths<'c>(
-    entries: impl Iterator<Item = &'c Entry>,
+    entries: impl Iterator<Item = &'c CatalogueEntry>,
 ) -> BTreeSet<(String, PhaseKind)> {
     let mut labels: BTreeMap<(String, PhaseKind), BTreeSet<&str>> = BTreeMap::new();
     for entry in entries {
@@ -204,7 +204,7 @@ fn kinds_of_many_lengths<'c>(
 
 /// The speeds of a recording that can be told.
 fn speeds(
-    entry: &Entry,
+    entry: &CatalogueEntry,
     summed: &BTreeSet<(String, PhaseKind)>,
     phase: Option<PhaseKind>,
 ) -> Vec<Speed> {
@@ -251,7 +251,7 @@ fn phase_name(speed: &Speed) -> String {
 }
 
 /// The place of each commit, by its first recording; those without a time come last.
-fn commits_by_time(recordings: &[&(&str, &Entry)]) -> BTreeMap<String, usize> {
+fn commits_by_time(recordings: &[&(&str, &CatalogueEntry)]) -> BTreeMap<String, usize> {
     let mut first: BTreeMap<String, u64> = BTreeMap::new();
     for (file, entry) in recordings {
         let at = entry.recorded_at_unix_ns.unwrap_or(u64::MAX);
@@ -267,7 +267,7 @@ fn points(
     samples: Vec<Sample<'_>>,
     question: &Question,
     order: &BTreeMap<String, usize>,
-) -> Vec<Point> {
+) -> Vec<CommitPoint> {
     let mut commits: BTreeMap<usize, (Option<String>, Vec<Sample<'_>>)> = BTreeMap::new();
     for sample in samples {
         let commit = question
@@ -280,7 +280,7 @@ fn points(
 }
 
 /// Of at least one recording.
-fn point(commit: Option<String>, mut samples: Vec<Sample<'_>>, question: &Question) -> Point {
+fn point(commit: Option<String>, mut samples: Vec<Sample<'_>>, question: &Question) -> CommitPoint {
     samples.sort_by_key(|sample| sample.entry.recorded_at_unix_ns.unwrap_or(u64::MAX));
     let speeds: Vec<f64> = samples.iter().map(|sample| sample.tokens_per_s).collect();
     let deviation = match &samples[..] {
@@ -296,13 +296,13 @@ fn point(commit: Option<String>, mut samples: Vec<Sample<'_>>, question: &Questi
         let only = if names.len() == 1 { names.pop_first() } else { None };
         (dimension, only.ok_or(names.len()))
     });
-    let run = |sample: &Sample<'_>| Run {
+    let run = |sample: &Sample<'_>| RecordedSpeed {
         file: Dimension::File.name(sample.file, sample.entry),
         at_unix_ns: sample.entry.recorded_at_unix_ns,
         tokens_per_s: sample.tokens_per_s,
         deviation: sample.deviation,
     };
-    Point {
+    CommitPoint {
         commit,
         median: median(&speeds),
         lowest: speeds.iter().copied().fold(f64::INFINITY, f64::min),
@@ -332,8 +332,8 @@ fn tell_changes(series: &mut [Series]) {
 
 /// From the points between `since` and `at` to the one there. It lasts if those that follow agree, and
 /// it is the first that has most of it.
-fn change(points: &[Point], since: usize, at: usize, alarms: f64) -> Change {
-    let speeds = |points: &[Point]| -> Vec<f64> {
+fn change(points: &[CommitPoint], since: usize, at: usize, alarms: f64) -> SpeedChange {
+    let speeds = |points: &[CommitPoint]| -> Vec<f64> {
         points.iter().flat_map(|it| &it.runs).map(|run| run.tokens_per_s).collect()
     };
     let before = speeds(&points[since..at]);
@@ -343,7 +343,7 @@ fn change(points: &[Point], since: usize, at: usize, alarms: f64) -> Change {
     let usual = median(before);
     let (share, lasting) = (points[at].median / usual - 1.0, median(&after) / usual - 1.0);
     let is_here = share * lasting > 0.0 && share.abs() >= lasting.abs() / 2.0;
-    Change { share, is_certain: is_here && mann_whitney(before, &after) <= alarms }
+    SpeedChange { share, is_certain: is_here && mann_whitney(before, &after) <= alarms }
 }
 
 #[cfg(test)]
@@ -357,18 +357,18 @@ mod tests {
         Speed { label, kind, is_guess, repetitions: 1, tokens, tokens_per_s, deviation }
     }
 
-    fn entry(commit: &str, device: &str, at: u64, speeds: Vec<Speed>) -> Entry {
-        Entry {
+    fn entry(commit: &str, device: &str, at: u64, speeds: Vec<Speed>) -> CatalogueEntry {
+        CatalogueEntry {
             recorded_at_unix_ns: Some(at),
             ggml_commit: commit.to_owned(),
             devices: device.to_owned(),
             speeds,
-            ..Entry::default()
+            ..CatalogueEntry::default()
         }
     }
 
-    fn asked(entries: &[Entry], question: &Question) -> Vec<Series> {
-        let named: Vec<(&str, &Entry)> =
+    fn asked(entries: &[CatalogueEntry], question: &Question) -> Vec<Series> {
+        let named: Vec<(&str, &CatalogueEntry)> =
             entries.iter().map(|entry| ("a/b.ggprof", entry)).collect();
         series(&named, question)
     }
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_change_that_five_recordings_show_is_certain() {
-        let recorded = |commit: &str, day: u64, base: f64| -> Vec<Entry> {
+        let recorded = |commit: &str, day: u64, base: f64| -> Vec<CatalogueEntry> {
             let one = |at: u64| entry(commit, "A", day + at, vec![speed("tg8", base + at as f64)]);
             (0..5).map(one).collect()
         };
@@ -410,10 +410,10 @@ mod tests {
             let name = format!("{at}");
             entry(&name, "A", at, vec![self::speed("tg8", speed as f64)])
         };
-        let entries: Vec<Entry> = (0..30).map(recorded).collect();
-        let certain = |entries: &[Entry]| -> Vec<String> {
+        let entries: Vec<CatalogueEntry> = (0..30).map(recorded).collect();
+        let certain = |entries: &[CatalogueEntry]| -> Vec<String> {
             let points = asked(entries, &by(&BY)).remove(0).points;
-            let is_certain = |point: &Point| point.change.is_some_and(|it| it.is_certain);
+            let is_certain = |point: &CommitPoint| point.change.is_some_and(|it| it.is_certain);
             points.into_iter().filter(is_certain).filter_map(|it| it.commit).collect()
         };
         assert_eq!(certain(&entries), ["20"]);

@@ -1,13 +1,18 @@
 //! Adds up the time of a phase by key and block.
 
 use super::cut::Group;
-use super::key::{Key, Part};
-use super::ledger::{Block, Entry, PhaseLedger};
+use super::key::{Activity, Key};
+use super::ledger::{LedgerEntry, PhaseLedger, StepBlock};
 use hashbrown::HashMap;
 
 /// Parts of the time that belong to no event.
-pub(super) const OUTSIDE: [Part; 5] =
-    [Part::InRun, Part::Waiting, Part::InCall, Part::Program, Part::Interrupted];
+pub(super) const OUTSIDE: [Activity; 5] = [
+    Activity::InRun,
+    Activity::Waiting,
+    Activity::InCall,
+    Activity::Program,
+    Activity::Interrupted,
+];
 
 /// One group of phases. Columns are the keys of the recording's events, and behind them the parts
 /// that belong to no event.
@@ -35,8 +40,8 @@ impl Book {
         self.blocks[block as usize][key as usize] += ns;
     }
 
-    pub(super) fn spend_outside(&mut self, block: u32, part: Part, ns: u64) {
-        let at = OUTSIDE.iter().position(|&it| it == part).unwrap_or(0);
+    pub(super) fn spend_outside(&mut self, block: u32, activity: Activity, ns: u64) {
+        let at = OUTSIDE.iter().position(|&it| it == activity).unwrap_or(0);
         self.blocks[block as usize][self.keys + at] += ns;
     }
 
@@ -47,12 +52,12 @@ impl Book {
     /// A call took so much longer than usual.
     pub(super) fn interrupt(&mut self, block: u32, key: u32, ns: u64) {
         self.interrupted[key as usize] += 1;
-        self.spend_outside(block, Part::Interrupted, ns);
+        self.spend_outside(block, Activity::Interrupted, ns);
     }
 
     pub(super) fn finish(self, group: Group, keys: &[Key]) -> PhaseLedger {
-        let outside = OUTSIDE.map(Key::of_part);
-        let mut entries: Vec<Entry> = Vec::new();
+        let outside = OUTSIDE.map(Key::of_activity);
+        let mut entries: Vec<LedgerEntry> = Vec::new();
         let mut places: HashMap<&Key, usize> = HashMap::new();
         // Several columns may have the same key, and some have nothing in this phase.
         let mut entry_of_column = Vec::new();
@@ -65,7 +70,7 @@ impl Book {
             }
             let place = *places.entry(key).or_insert_with(|| {
                 let key = key.clone();
-                entries.push(Entry { key, ns: 0, calls: 0.0, interrupted: 0 });
+                entries.push(LedgerEntry { key, ns: 0, calls: 0.0, interrupted: 0 });
                 entries.len() - 1
             });
             let entry = &mut entries[place];
@@ -79,10 +84,10 @@ impl Book {
             for (place, of_column) in entry_of_column.iter().zip(columns) {
                 place.iter().for_each(|&place: &usize| ns[place] += of_column);
             }
-            Block { units, wall_ns: ns.iter().sum(), ns }
+            StepBlock { units, wall_ns: ns.iter().sum(), ns }
         };
         let units = group.block_units.iter().copied();
-        let blocks: Vec<Block> = units.zip(&self.blocks).map(block).collect();
+        let blocks: Vec<StepBlock> = units.zip(&self.blocks).map(block).collect();
         PhaseLedger {
             kind: group.kind,
             label: group.label,

@@ -2,12 +2,12 @@
 //! contributes to the change.
 //!
 //! With several recordings a side, a recording is a sample. What its tokens took is no set of
-//! samples: they depend on each other. With one recording a side, stretches of consecutive steps are
+//! samples: they depend on each other. With one recording a side, blocks of consecutive steps are
 //! drawn instead, which tells how steady each recording was, and not how much recordings differ. So
 //! nothing is certain then, but a phase on a machine of which that is known (`history.rs`).
 
 use super::alike::factors;
-use super::key::{Depth, Key, Match, Part};
+use super::key::{Activity, Depth, Key, Match};
 use super::ledger::{Ledger, PhaseLedger};
 use super::matching::{Called, Matched, matched};
 use crate::phases::PhaseKind;
@@ -53,7 +53,7 @@ pub struct PhaseDiff {
     pub usual_share: Option<f64>,
     /// Certain changes first, then those whose interval does not contain zero, then the others, what is
     /// only on one side at the end; of each the largest first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<DiffRow>,
     /// What all ops of a recording have in common, if that was taken away from their rows: not more than
     /// noise, or it would be in them.
     pub alike: Option<Change>,
@@ -94,7 +94,7 @@ impl Change {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct DiffRow {
     pub how: Match,
     /// What both sides have in common, or the only side has.
     pub key: Key,
@@ -107,7 +107,7 @@ pub struct Row {
     pub interrupted: (f64, f64),
 }
 
-impl Row {
+impl DiffRow {
     /// What of the change comes from another number of calls, and what from another time for a call.
     /// `None` where calls of the two sides are not the same.
     pub fn by_calls_and_time(&self) -> Option<(f64, f64)> {
@@ -217,7 +217,7 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
     let factors = common_factors(&keys_a, &keys_b, &matched, &total);
     let factors = factors.as_deref();
     let both = Both { a: &keys_a, b: &keys_b, test: &test, total: &total, factors };
-    let rows: Vec<Row> = matched.iter().map(|row| both.row(row)).collect();
+    let rows: Vec<DiffRow> = matched.iter().map(|row| both.row(row)).collect();
     let alike = factors.map(|factors| both.alike(&matched, factors));
     let named_ns: f64 = rows.iter().map(|row| &row.change).chain(&alike).map(Change::ns).sum();
     let units = |side: &[&PhaseLedger]| side.iter().map(|phase| phase.units).sum();
@@ -242,7 +242,8 @@ fn common_factors(
     rows: &[Matched],
     total: &Change,
 ) -> Option<Vec<f64>> {
-    let is_op = |row: &&Matched| row.how == Match::Same && a.keys[row.a[0]].part == Part::Op;
+    let is_op =
+        |row: &&Matched| row.how == Match::Same && a.keys[row.a[0]].activity == Activity::Op;
     let times = |row: &Matched| [a.times(&row.a), b.times(&row.b)];
     let is_large = |[a, b]: &[Vec<f64>; 2]| is_tested(a, b, total);
     let ops = rows.iter().filter(is_op).map(times).filter(is_large);
@@ -432,11 +433,11 @@ struct Both<'d> {
 }
 
 impl Both<'_> {
-    fn row(&self, row: &Matched) -> Row {
+    fn row(&self, row: &Matched) -> DiffRow {
         let (keys_a, keys_b) = (self.a.of_row(&row.a), self.b.of_row(&row.b));
         let common = keys_a.iter().chain(&keys_b).cloned().reduce(|one, other| one.common(&other));
         let key = common.unwrap_or_default();
-        Row {
+        DiffRow {
             how: row.how,
             change: self.change(row),
             key,
@@ -454,8 +455,8 @@ impl Both<'_> {
 
     fn is_op(&self, row: &Matched) -> bool {
         let (mut a, mut b) = (row.a.iter(), row.b.iter());
-        a.all(|&at| self.a.keys[at].part == Part::Op)
-            && b.all(|&at| self.b.keys[at].part == Part::Op)
+        a.all(|&at| self.a.keys[at].activity == Activity::Op)
+            && b.all(|&at| self.b.keys[at].activity == Activity::Op)
     }
 
     /// What was taken away from all ops of each recording.

@@ -1,9 +1,9 @@
 //! Cuts a recording into phases that are compared, and these into blocks of consecutive steps.
 
-use super::key::Part;
+use super::key::Activity;
 use crate::gaps::gaps;
 use crate::phases::{PhaseKind, Phases};
-use crate::steps::Step;
+use crate::step::Step;
 use ggprof_trace::{GraphRunId, TaskKind, Trace};
 use hashbrown::HashMap;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use std::ops::Range;
 /// More different phases than this are taken together by their kind.
 const MOST_PHASES: usize = 8;
 
-/// Into so many stretches of steps a phase is cut at most, to see how much it varies.
+/// Into so many blocks of consecutive steps a phase is cut at most, to see how much it varies.
 const MOST_BLOCKS: usize = 32;
 
-/// Into how many stretches so many steps are cut. What disturbs a step disturbs the next, so a stretch has
+/// Into how many blocks so many steps are cut. What disturbs a step disturbs the next, so a block has
 /// several: the cube root of their number, by which block bootstraps come closest to the truth as
 /// there are more of them.
 fn blocks_of(steps: usize) -> usize {
@@ -35,7 +35,7 @@ pub(super) struct Group {
 }
 
 /// Neighbouring events with the same phase and block.
-pub(super) struct Piece {
+pub(super) struct PhasePiece {
     pub(super) phase: u32,
     pub(super) block: u32,
     pub(super) events: Range<u32>,
@@ -80,7 +80,7 @@ impl<'p> Cut<'p> {
 
     /// The events of phases that are compared, by phase: those of a graph run belong to the phase of
     /// that, others to the one that they happened in.
-    pub(super) fn pieces(&self, trace: &Trace) -> Vec<Piece> {
+    pub(super) fn pieces(&self, trace: &Trace) -> Vec<PhasePiece> {
         let mut pieces = Vec::new();
         for (stretch, events) in trace.events.stretches() {
             match stretch.graph_run {
@@ -92,13 +92,13 @@ impl<'p> Cut<'p> {
         pieces
     }
 
-    fn piece_of_run(&self, run: GraphRunId, events: Range<u32>) -> Option<Piece> {
+    fn piece_of_run(&self, run: GraphRunId, events: Range<u32>) -> Option<PhasePiece> {
         let phase = *self.phases.phase_of_run.get(run.0 as usize)?;
         let block = self.block_of_run[run.0 as usize];
-        self.is_compared(phase).then_some(Piece { phase, block, events })
+        self.is_compared(phase).then_some(PhasePiece { phase, block, events })
     }
 
-    fn cut_by_time(&self, trace: &Trace, events: Range<u32>, pieces: &mut Vec<Piece>) {
+    fn cut_by_time(&self, trace: &Trace, events: Range<u32>, pieces: &mut Vec<PhasePiece>) {
         let of_others = pieces.len();
         for (at, (start_ns, _)) in events.clone().zip(trace.events.spans(events)) {
             let phase = self.phase_at(start_ns).filter(|&phase| self.is_compared(phase));
@@ -108,7 +108,7 @@ impl<'p> Cut<'p> {
                 Some(last) if (last.phase, last.block, last.events.end) == (phase, block, at) => {
                     last.events.end += 1;
                 }
-                _ => pieces.push(Piece { phase, block, events: at..at + 1 }),
+                _ => pieces.push(PhasePiece { phase, block, events: at..at + 1 }),
             }
         }
     }
@@ -136,11 +136,11 @@ impl<'p> Cut<'p> {
     /// What was going on in each phase that is compared, apart from ops.
     pub(super) fn backgrounds(&self, trace: &Trace) -> Vec<Background> {
         let mut marks: Vec<Vec<Mark>> = vec![Vec::new(); self.phases.phases.len()];
-        let mut mark = |phase: u32, part: Going, start_ns: u64, end_ns: u64| {
+        let mut mark = |phase: u32, going: Going, start_ns: u64, end_ns: u64| {
             if end_ns > start_ns {
                 let marks = &mut marks[phase as usize];
-                marks.push(Mark { ns: start_ns, part, begins: true });
-                marks.push(Mark { ns: end_ns, part, begins: false });
+                marks.push(Mark { ns: start_ns, going, begins: true });
+                marks.push(Mark { ns: end_ns, going, begins: false });
             }
         };
         for (run, &phase) in trace.graph_runs.iter().zip(&self.phases.phase_of_run) {
@@ -211,17 +211,17 @@ enum Going {
     Call,
 }
 
-const GOING: [(Going, Option<Part>); 4] = [
+const GOING: [(Going, Option<Activity>); 4] = [
     (Going::Unrecorded, None),
-    (Going::Wait, Some(Part::Waiting)),
-    (Going::Run, Some(Part::InRun)),
-    (Going::Call, Some(Part::InCall)),
+    (Going::Wait, Some(Activity::Waiting)),
+    (Going::Run, Some(Activity::InRun)),
+    (Going::Call, Some(Activity::InCall)),
 ];
 
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     ns: u64,
-    part: Going,
+    going: Going,
     begins: bool,
 }
 
@@ -235,7 +235,7 @@ pub(super) struct Background {
 struct Segment {
     start_ns: u64,
     /// `None` where nothing was recorded.
-    part: Option<Part>,
+    activity: Option<Activity>,
     block: u32,
 }
 
@@ -245,32 +245,32 @@ impl Background {
         let mut steps = steps.iter().peekable();
         let mut block = steps.peek().map_or(0, |(_, block)| *block);
         let mut open = [0_u32; GOING.len()];
-        let mut segments = vec![Segment { start_ns: 0, part: Some(Part::Program), block }];
-        let mut push = |start_ns: u64, part, block| {
-            segments.push(Segment { start_ns, part, block });
+        let mut segments = vec![Segment { start_ns: 0, activity: Some(Activity::Program), block }];
+        let mut push = |start_ns: u64, activity, block| {
+            segments.push(Segment { start_ns, activity, block });
         };
-        let part = |open: &[u32; GOING.len()]| {
+        let activity = |open: &[u32; GOING.len()]| {
             let going = open.iter().position(|&count| count > 0);
-            going.map_or(Some(Part::Program), |at| GOING[at].1)
+            going.map_or(Some(Activity::Program), |at| GOING[at].1)
         };
         for mark in marks {
             while let Some((start_ns, next)) = steps.next_if(|step| step.0 <= mark.ns) {
                 block = *next;
-                push(*start_ns, part(&open), block);
+                push(*start_ns, activity(&open), block);
             }
-            let at = GOING.iter().position(|(going, _)| *going == mark.part).unwrap_or(0);
+            let at = GOING.iter().position(|(going, _)| *going == mark.going).unwrap_or(0);
             open[at] = if mark.begins { open[at] + 1 } else { open[at].saturating_sub(1) };
-            push(mark.ns, part(&open), block);
+            push(mark.ns, activity(&open), block);
         }
         Self { segments, next: 0 }
     }
 
-    /// Gives `take` what was going on between two moments; stretches come in order.
+    /// Gives `take` what was going on between two moments; the moments come in order.
     pub(super) fn between(
         &mut self,
         from_ns: u64,
         to_ns: u64,
-        mut take: impl FnMut(Part, u32, u64),
+        mut take: impl FnMut(Activity, u32, u64),
     ) {
         let is_over = |next: Option<&Segment>| next.is_some_and(|next| next.start_ns <= from_ns);
         while is_over(self.segments.get(self.next + 1)) {
@@ -282,8 +282,8 @@ impl Background {
                 break;
             }
             let end_ns = self.segments.get(at + 1).map_or(to_ns, |next| next.start_ns.min(to_ns));
-            if let Some(part) = segment.part.filter(|_| end_ns > now_ns) {
-                take(part, segment.block, end_ns - now_ns);
+            if let Some(activity) = segment.activity.filter(|_| end_ns > now_ns) {
+                take(activity, segment.block, end_ns - now_ns);
             }
             now_ns = now_ns.max(end_ns);
         }

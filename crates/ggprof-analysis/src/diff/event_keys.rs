@@ -1,7 +1,7 @@
 //! The key of each event of a recording.
 
 use super::fusions::{Fusions, Joined};
-use super::key::{Key, Part};
+use super::key::{Activity, Key};
 use crate::grouping::{fusion_of, shape_representatives};
 use crate::layers::places;
 use ggprof_trace::{
@@ -206,7 +206,7 @@ fn key(trace: &Trace, raw: &Raw, kernels: &Kernels, joined: &Joined<'_>) -> Key 
     let has_shape = tensors().any(|tensor| tensor.is_known());
     let fused = raw.fusion.map(|fusion| joined.name(fusion));
     Key {
-        part: if is_copy { Part::Copy } else { Part::Op },
+        activity: if is_copy { Activity::Copy } else { Activity::Op },
         module: Some(raw.module),
         op: Some(fused.unwrap_or_else(|| op(trace, signature, is_copy))),
         shape: has_shape.then(|| tensors().map(|tensor| tensor.ne).collect()),

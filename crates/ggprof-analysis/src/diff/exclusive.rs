@@ -1,4 +1,4 @@
-//! Divides a stretch of time among what happened in it, so that every nanosecond counts once.
+//! Divides a span of time among what happened in it, so that every nanosecond counts once.
 //!
 //! Of what computes at the same time, each has an equal part, or the part that its device's time was
 //! charged to it with. Copies have the time in which nothing computes.

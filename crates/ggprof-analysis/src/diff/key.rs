@@ -4,11 +4,11 @@ use crate::layers::Module;
 use ggprof_trace::Shape;
 use std::fmt;
 
-/// A part of the time, told apart from others by all that is known of it. What is `None` or empty is
+/// Some of the time, told apart from others by all that is known of it. What is `None` or empty is
 /// not known, or was left out so that two sides match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Key {
-    pub part: Part,
+    pub activity: Activity,
     /// The part of the model.
     pub module: Option<Module>,
     /// As ggml spells it; of a fusion all of them: `RMS_NORM+MUL`.
@@ -25,7 +25,7 @@ pub struct Key {
 
 /// What the time was spent on. Where nothing computed or copied, on what the program did instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Part {
+pub enum Activity {
     #[default]
     Op,
     /// A copy, as far as nothing computed meanwhile.
@@ -43,15 +43,15 @@ pub enum Part {
     Interrupted,
 }
 
-impl Part {
+impl Activity {
     pub fn is_event(self) -> bool {
         matches!(self, Self::Op | Self::Copy)
     }
 }
 
 impl Key {
-    pub fn of_part(part: Part) -> Self {
-        Self { part, ..Self::default() }
+    pub fn of_activity(activity: Activity) -> Self {
+        Self { activity, ..Self::default() }
     }
 }
 
@@ -136,7 +136,7 @@ impl Match {
         if self >= Self::OtherShape {
             key.shape = None;
         }
-        if self >= Self::SamePart && key.part == Part::Op {
+        if self >= Self::SamePart && key.activity == Activity::Op {
             key.op = None;
         }
         key
@@ -166,7 +166,7 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let module = self.module.map(Module::name);
         let texts = [module, self.op.as_deref(), self.backend.as_deref(), self.kernel.as_deref()];
-        write!(f, "{:?}", self.part)?;
+        write!(f, "{:?}", self.activity)?;
         texts.into_iter().flatten().try_for_each(|text| write!(f, " {text}"))
     }
 }

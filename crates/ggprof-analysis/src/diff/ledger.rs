@@ -2,7 +2,7 @@
 //! one key, so that the parts add up to the whole.
 
 use super::book::Book;
-use super::cut::{Background, Cut, Piece};
+use super::cut::{Background, Cut, PhasePiece};
 use super::event_keys::EventKeys;
 use super::exclusive::{Span, divide};
 use super::fusions::Fusions;
@@ -30,16 +30,16 @@ pub struct PhaseLedger {
     /// Tokens, or graph runs where there are no tokens.
     pub units: u64,
     pub wall_ns: u64,
-    pub entries: Vec<Entry>,
-    /// Stretches of consecutive steps.
-    pub blocks: Vec<Block>,
+    pub entries: Vec<LedgerEntry>,
+    /// Consecutive steps taken together.
+    pub blocks: Vec<StepBlock>,
     /// The units of each step, to see whether two recordings did the same.
     pub steps: Vec<u64>,
 }
 
 /// What one key comes to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct LedgerEntry {
     pub key: Key,
     pub ns: u64,
     pub calls: f64,
@@ -48,7 +48,7 @@ pub struct Entry {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Block {
+pub struct StepBlock {
     pub units: u64,
     pub wall_ns: u64,
     /// One for each entry.
@@ -82,7 +82,7 @@ pub fn ledger(trace: &Trace, fused_there: &Fusions) -> Ledger {
 /// Divides the time of a phase among its events and what happened between them.
 fn divide_phase(
     (trace, copies): (&Trace, &CopyTimes),
-    pieces: &[Piece],
+    pieces: &[PhasePiece],
     (from_ns, to_ns): (u64, u64),
     background: &mut Background,
     exclusive_ns: &mut [u64],
@@ -90,8 +90,8 @@ fn divide_phase(
 ) {
     let take = |owner: Option<u32>, from_ns: u64, to_ns: u64| match owner {
         Some(event) => exclusive_ns[event as usize] += to_ns - from_ns,
-        None => background.between(from_ns, to_ns, |part, block, ns| {
-            book.spend_outside(block, part, ns);
+        None => background.between(from_ns, to_ns, |activity, block, ns| {
+            book.spend_outside(block, activity, ns);
         }),
     };
     let events = || pieces.iter().flat_map(|piece| whole(trace, copies, piece.events.clone()));
@@ -150,18 +150,18 @@ fn part(charged_ns: u64, duration_ns: u64) -> f64 {
 fn enter(
     trace: &Trace,
     cut: &Cut<'_>,
-    pieces: &[Piece],
+    pieces: &[PhasePiece],
     keys: &EventKeys,
     exclusive_ns: &[u64],
     books: &mut [Book],
 ) {
     let wholes = WholeSplits::of(trace, keys);
-    let of_piece = |piece: &Piece| {
+    let of_piece = |piece: &PhasePiece| {
         let events = piece.events.start as usize..piece.events.end as usize;
         keys.of_event[events.clone()].iter().copied().zip(exclusive_ns[events].iter().copied())
     };
     // Calls are compared with others of the same group of phases and the same key.
-    let first_kind = |piece: &Piece| cut.group_of(piece.phase) as usize * keys.keys.len();
+    let first_kind = |piece: &PhasePiece| cut.group_of(piece.phase) as usize * keys.keys.len();
     let usual = Usual::of(books.len() * keys.keys.len(), || {
         pieces.iter().flat_map(|piece| {
             let first = first_kind(piece);
@@ -208,13 +208,13 @@ impl PhaseLedger {
         for block in &other.blocks {
             let mut ns = vec![0; self.entries.len()];
             places.iter().zip(&block.ns).for_each(|(&at, &of_it)| ns[at] += of_it);
-            self.blocks.push(Block { ns, ..*block });
+            self.blocks.push(StepBlock { ns, ..*block });
         }
         self.steps.extend(&other.steps);
     }
 }
 
-impl Entry {
+impl LedgerEntry {
     fn add(&mut self, other: &Self) {
         self.ns += other.ns;
         self.calls += other.calls;
@@ -237,7 +237,7 @@ mod tests {
             let label = label.unwrap_or_default();
             let blocks = blocks.len();
             writeln!(text, "{kind:?} {label}: {wall_ns} ns for {units}, {blocks} blocks").unwrap();
-            for Entry { key, ns, calls, .. } in entries {
+            for LedgerEntry { key, ns, calls, .. } in entries {
                 writeln!(text, "  {key}: {ns} ns, {calls} calls").unwrap();
             }
         }

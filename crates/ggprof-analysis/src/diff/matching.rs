@@ -1,6 +1,6 @@
 //! Which parts of two sides are compared with each other: those that have most in common.
 
-use super::key::{Key, Match, Part};
+use super::key::{Activity, Key, Match};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers of calls that differ by less are the same.
@@ -18,7 +18,7 @@ pub(super) struct Matched {
 pub(super) type Called<'k> = (&'k Key, f64);
 
 pub(super) fn matched(a: &[Called<'_>], b: &[Called<'_>]) -> Vec<Matched> {
-    let mut left = Left { a: (0..a.len()).collect(), b: (0..b.len()).collect() };
+    let mut left = Unmatched { a: (0..a.len()).collect(), b: (0..b.len()).collect() };
     let mut rows = left.take_at(Match::Same, a, b);
     rejoin_shapes(&mut rows, &mut left, a, b);
     for how in &Match::LEVELS[1..] {
@@ -31,17 +31,17 @@ pub(super) fn matched(a: &[Called<'_>], b: &[Called<'_>]) -> Vec<Matched> {
 }
 
 /// What has no counterpart yet.
-struct Left {
+struct Unmatched {
     a: BTreeSet<usize>,
     b: BTreeSet<usize>,
 }
 
-impl Left {
+impl Unmatched {
     /// Takes what is equal at a level, all of it together.
     fn take_at(&mut self, how: Match, a: &[Called<'_>], b: &[Called<'_>]) -> Vec<Matched> {
         let mut equal: BTreeMap<Key, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
         // Copies and what belongs to no event have no coarser names.
-        let is_meant = |key: &Key| how != Match::SamePart || key.part == Part::Op;
+        let is_meant = |key: &Key| how != Match::SamePart || key.activity == Activity::Op;
         for &at in self.a.iter().filter(|&&at| is_meant(a[at].0)) {
             equal.entry(how.common(a[at].0)).or_default().0.push(at);
         }
@@ -60,7 +60,12 @@ impl Left {
 
 /// An op whose shapes grow with the context has other shapes as often if one side went further. If it
 /// was called as often in all, but not with each shape, its shapes are not told apart.
-fn rejoin_shapes(rows: &mut Vec<Matched>, left: &mut Left, a: &[Called<'_>], b: &[Called<'_>]) {
+fn rejoin_shapes(
+    rows: &mut Vec<Matched>,
+    left: &mut Unmatched,
+    a: &[Called<'_>],
+    b: &[Called<'_>],
+) {
     let family = |key: &Key| {
         let mut key = Match::OtherKernel.common(key);
         key.shape = None;

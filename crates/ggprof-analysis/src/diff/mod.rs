@@ -18,13 +18,13 @@ mod setting;
 mod spread;
 mod whole_splits;
 
-pub use comparison::{Change, Diff, PhaseDiff, PhaseName, Row, compare, look};
+pub use comparison::{Change, Diff, DiffRow, PhaseDiff, PhaseName, compare, look};
 pub use fusions::{Fusions, fusions};
 pub use history::{Pair, learn, pairs, usual};
 pub use identity::{Identity, Origin, identity};
 pub use kept_pairs::{read_pairs, written_pairs};
-pub use key::{Depth, Key, Match, Part};
-pub use ledger::{Block, Entry, Ledger, PhaseLedger, ledger};
+pub use key::{Activity, Depth, Key, Match};
+pub use ledger::{Ledger, LedgerEntry, PhaseLedger, StepBlock, ledger};
 pub use setting::{
     Difference, Observed, Setting, Settings, Value, differences, placement, settings,
 };

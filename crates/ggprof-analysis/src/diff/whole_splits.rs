@@ -3,15 +3,17 @@
 
 use super::book::Book;
 use super::event_keys::EventKeys;
-use super::key::Part;
-use crate::sampling::{Kind, is_whole, kind_of_sampled, kind_of_whole, known_splits, whole_splits};
+use super::key::Activity;
+use crate::split_kinds::{
+    SplitKind, is_whole, kind_of_sampled, kind_of_whole, known_splits, whole_splits,
+};
 use ggprof_trace::{EventId, Trace};
 use hashbrown::HashMap;
 
-pub(super) struct WholeSplits(HashMap<Kind, Samples>);
+pub(super) struct WholeSplits(HashMap<SplitKind, WholeSplitSamples>);
 
 #[derive(Default)]
-struct Samples {
+struct WholeSplitSamples {
     splits: u64,
     /// Time and calls of each key, in their order.
     keys: Vec<(u32, u64, u64)>,
@@ -20,7 +22,7 @@ struct Samples {
 
 impl WholeSplits {
     pub(super) fn of(trace: &Trace, keys: &EventKeys) -> Self {
-        let mut kinds: HashMap<Kind, Samples> = HashMap::new();
+        let mut kinds: HashMap<SplitKind, WholeSplitSamples> = HashMap::new();
         if whole_splits(trace).next().is_none() {
             return Self(kinds);
         }
@@ -61,12 +63,12 @@ impl WholeSplits {
             book.call(key, calls as f64 / splits);
             given = until;
         }
-        book.spend_outside(block, Part::InRun, ns - given);
+        book.spend_outside(block, Activity::InRun, ns - given);
         true
     }
 
     #[inline]
-    fn samples(&self, trace: &Trace, event: EventId) -> Option<&Samples> {
+    fn samples(&self, trace: &Trace, event: EventId) -> Option<&WholeSplitSamples> {
         if self.0.is_empty() {
             return None;
         }
@@ -75,7 +77,7 @@ impl WholeSplits {
     }
 }
 
-impl Samples {
+impl WholeSplitSamples {
     fn add(&mut self, key: u32, ns: u64, calls: u64) {
         let place = *self.places.entry(key).or_insert_with(|| {
             self.keys.push((key, 0, 0));

@@ -49,9 +49,9 @@ pub(super) fn is_between_ops(row: &CopiedGroup) -> bool {
     matches!(row.class, TensorClass::Activations | TensorClass::Cache | TensorClass::Unknown)
 }
 
-type Key = (Option<usize>, TensorClass, CopyDirection, BackendIndex);
+type CopiedKey = (Option<usize>, TensorClass, CopyDirection, BackendIndex);
 
-struct Sum {
+struct CopiedSum {
     memory: HostEnd,
     count: u64,
     bytes: u64,
@@ -71,14 +71,14 @@ pub(super) fn copies(
     exposed: &HashMap<EventId, u64>,
 ) -> Vec<CopiedGroup> {
     let times = CopyTimes::of(trace);
-    let mut sums: HashMap<Key, Sum> = HashMap::new();
+    let mut sums: HashMap<CopiedKey, CopiedSum> = HashMap::new();
     for event in trace.events.copies() {
         let name = name_of(trace, &event);
         let direction = trace.direction(event.node);
         let class = class_of(trace, &event);
         let key = (budget_of(&event), class, direction, event.backend);
         let exposed_ns = exposed.get(&event.id).copied().unwrap_or(0);
-        let sum = sums.entry(key).or_insert_with(Sum::new);
+        let sum = sums.entry(key).or_insert_with(CopiedSum::new);
         sum.add(&event, name, exposed_ns, times.is_untimed(trace, &event));
         sum.memory = memory_of(trace, &event, direction).unwrap_or(sum.memory);
     }
@@ -90,7 +90,7 @@ pub(super) fn copies(
     rows
 }
 
-impl Sum {
+impl CopiedSum {
     fn new() -> Self {
         Self {
             memory: HostEnd::Unknown,
@@ -121,7 +121,7 @@ impl Sum {
         }
     }
 
-    fn row(self, (budget, class, direction, backend): Key) -> CopiedGroup {
+    fn row(self, (budget, class, direction, backend): CopiedKey) -> CopiedGroup {
         let largest = self.tensors.iter().max_by_key(|(name, bytes)| (**bytes, Reverse(*name)));
         CopiedGroup {
             budget,

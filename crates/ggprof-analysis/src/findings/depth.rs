@@ -19,7 +19,7 @@ pub struct GrowingAttention {
     /// The keys of the cache are of a type with fewer bits than f16 already.
     pub is_cache_small: bool,
     /// Where the time grows at once: the shallower and the deeper point.
-    pub step: Option<(DepthPoint, DepthPoint)>,
+    pub jump: Option<(DepthPoint, DepthPoint)>,
 }
 
 /// The time of a usual token at a number of cells of the cache.
@@ -35,7 +35,7 @@ pub(super) const RULE: Rule = Rule(14);
 /// The deepest point has so many times the cells of the shallowest.
 const GROWTH: u64 = 2;
 /// From one point to the next, time may grow this much more than the cells do.
-const STEP: f64 = 2.0;
+const JUMP: f64 = 2.0;
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     if budget.kind != PhaseKind::Generation {
@@ -55,7 +55,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     let seen_ns: u64 = points.iter().zip(runs).map(more).sum();
     let more_ns = (u128::from(seen_ns) * u128::from(budget.runs.max(seen_runs))
         / u128::from(seen_runs)) as u64;
-    let step = step(&points);
+    let jump = jump(&points);
     let ops = || scene.tallies[place].ops.keys();
     let is_flash = ops().any(|key| scene.op(key) == WHOLE_ATTENTION);
     let is_attention =
@@ -63,12 +63,12 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     let is_on_host = ops().filter(is_attention).all(|key| scene.is_of_host(key.backend));
     let is_cache_small = is_cache_small(scene);
     // Without flash attention on a device, or with it on the CPU, there is something else to try.
-    if is_cache_small && is_flash != is_on_host && step.is_none() {
+    if is_cache_small && is_flash != is_on_host && jump.is_none() {
         return Vec::new();
     }
-    // A step need not be there. What grows can be made to grow half as fast by a cache of half the size; on the
+    // A jump need not be there. What grows can be made to grow half as fast by a cache of half the size; on the
     // CPU only keys are made smaller, because smaller values need flash attention.
-    let cost_ns = match (step.is_some(), is_on_host) {
+    let cost_ns = match (jump.is_some(), is_on_host) {
         (true, _) => more_ns,
         (false, true) => more_ns / 4,
         (false, false) => more_ns / 2,
@@ -80,7 +80,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         is_flash,
         is_on_host,
         is_cache_small,
-        step,
+        jump,
     });
     let certainty = Certainty::Possible;
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
@@ -111,12 +111,12 @@ fn is_cache_small(scene: &Scene<'_>) -> bool {
     keys.is_some_and(|name| !matches!(name.as_str(), "f32" | "f16" | "bf16"))
 }
 
-fn step(points: &[DepthPoint]) -> Option<(DepthPoint, DepthPoint)> {
-    let is_step = |pair: &&[DepthPoint]| {
+fn jump(points: &[DepthPoint]) -> Option<(DepthPoint, DepthPoint)> {
+    let is_jump = |pair: &&[DepthPoint]| {
         let cells = pair[1].cells as f64 / pair[0].cells as f64;
-        pair[1].ns as f64 > STEP * cells * pair[0].ns as f64
+        pair[1].ns as f64 > JUMP * cells * pair[0].ns as f64
     };
-    points.windows(2).find(is_step).map(|pair| (pair[0], pair[1]))
+    points.windows(2).find(is_jump).map(|pair| (pair[0], pair[1]))
 }
 
 #[cfg(test)]
@@ -146,12 +146,12 @@ mod tests {
     fn attention_grows() {
         let grows = at_depths(&[(256, 100), (512, 200), (768, 300), (1024, 400)]);
         let found = check(RULE, &grows, 300, &at_depths(&[(256, 100), (512, 101), (1024, 102)]));
-        let What::Depth(GrowingAttention { step, ns_per_1000, is_flash, is_on_host, .. }) =
+        let What::Depth(GrowingAttention { jump, ns_per_1000, is_flash, is_on_host, .. }) =
             found.what
         else {
             panic!()
         };
-        assert_eq!((step, ns_per_1000.round()), (None, 391.0));
+        assert_eq!((jump, ns_per_1000.round()), (None, 391.0));
         assert_eq!((is_flash, is_on_host), (true, false));
     }
 
@@ -237,10 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_told_from_growth() {
+    fn a_jump_is_told_from_growth() {
         let steps = at_depths(&[(256, 100), (512, 110), (768, 900)]);
         let found = check(RULE, &steps, 810, &at_depths(&[(256, 100)]));
-        let What::Depth(GrowingAttention { step, .. }) = found.what else { panic!() };
-        assert_eq!(step.map(|(before, after)| (before.cells, after.cells)), Some((512, 768)));
+        let What::Depth(GrowingAttention { jump, .. }) = found.what else { panic!() };
+        assert_eq!(jump.map(|(before, after)| (before.cells, after.cells)), Some((512, 768)));
     }
 }

@@ -3,7 +3,7 @@
 use super::copied::is_between_ops;
 use super::scene::{OpKey, OpSum, Scene};
 use super::{Certainty, Finding, Rule, What, splits};
-use crate::budget::{Budget, Part, Spent};
+use crate::budget::{Budget, ModelPart, Spent};
 use crate::layers::Module;
 use crate::placement::{Reason, reason_of};
 use ggprof_trace::{BackendIndex, StringId};
@@ -40,7 +40,7 @@ pub enum WhichHostOps {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostOp {
     pub op: StringId,
-    pub part: Part,
+    pub part: ModelPart,
     /// A tensor of it, and the shape and type of what it reads.
     pub example: ggprof_trace::EventId,
     pub count: u64,
@@ -168,10 +168,10 @@ impl Layers {
 
     fn case(&self, key: &OpKey) -> Case {
         match key.layer {
-            None if key.part() == Part::Output => Case::Output,
+            None if key.part() == ModelPart::Output => Case::Output,
             None => Case::Op,
             Some(layer) if self.is_whole(layer.0) => Case::Layers,
-            Some(_) if key.part() == Part::Experts => Case::Experts,
+            Some(_) if key.part() == ModelPart::Experts => Case::Experts,
             Some(_) => Case::Op,
         }
     }

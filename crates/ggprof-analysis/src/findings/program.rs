@@ -4,7 +4,7 @@ use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
 use crate::phases::PhaseKind;
-use crate::steps::Step;
+use crate::step::Step;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {

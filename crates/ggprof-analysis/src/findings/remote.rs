@@ -51,7 +51,7 @@ const LEAST_GRAPH_BYTES: u64 = 8192;
 const SLOW: f64 = 1.5;
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
-    let steps = Steps::of(scene, budget);
+    let steps = ServerSteps::of(scene, budget);
     let found = [
         round_trips(scene, budget, &steps),
         sent_again(scene, budget, &steps),
@@ -68,15 +68,15 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     found.into_iter().flatten().map(finding).collect()
 }
 
-type Found = Option<(Rule, u64, Certainty, What)>;
+type FoundRule = Option<(Rule, u64, Certainty, What)>;
 
 /// The steps of servers in a group of phases.
-struct Steps {
+struct ServerSteps {
     all: StepTime,
     by_server: HashMap<ProcessIndex, StepTime>,
 }
 
-impl Steps {
+impl ServerSteps {
     fn of(scene: &Scene<'_>, budget: &Budget) -> Self {
         let runs = &scene.trace.remote_runs;
         let mut steps = Self { all: StepTime::default(), by_server: HashMap::new() };
@@ -91,7 +91,7 @@ impl Steps {
     }
 }
 
-fn round_trips(scene: &Scene<'_>, budget: &Budget, steps: &Steps) -> Found {
+fn round_trips(scene: &Scene<'_>, budget: &Budget, steps: &ServerSteps) -> FoundRule {
     let wire_ns = steps.all.wire_ns;
     if budget.share(wire_ns) < LEAST_WIRE {
         return None;
@@ -109,7 +109,7 @@ fn round_trips(scene: &Scene<'_>, budget: &Budget, steps: &Steps) -> Found {
 }
 
 /// What was sent besides tensors is graphs. A graph that did not change need not be sent.
-fn sent_again(scene: &Scene<'_>, budget: &Budget, steps: &Steps) -> Found {
+fn sent_again(scene: &Scene<'_>, budget: &Budget, steps: &ServerSteps) -> FoundRule {
     let traffic = traffic_in(scene.trace, scene.phases, &budget.phases);
     let (copies, copied) = copies_to_servers(scene, budget);
     let calls = calls_to_servers(scene, budget);
@@ -179,7 +179,7 @@ impl OwnLayers {
 }
 
 /// Servers that compute layers, each by the time of one.
-fn slow_server(scene: &Scene<'_>, place: usize, steps: &Steps) -> Found {
+fn slow_server(scene: &Scene<'_>, place: usize, steps: &ServerSteps) -> FoundRule {
     let mut layers: HashMap<ProcessIndex, OwnLayers> = HashMap::new();
     for (key, sum) in &scene.tallies[place].ops {
         let process = scene.trace.backend(key.backend).process;

@@ -2,7 +2,7 @@
 
 use super::copied::{CopiedGroup, copies};
 use crate::attention::{cells_of, step_of};
-use crate::budget::{Budget, Part, budget_of_phase, is_of_host};
+use crate::budget::{Budget, ModelPart, budget_of_phase, is_of_host};
 use crate::estimates::{Estimate, estimates_by};
 use crate::layers::{Layer, Module, Place, Places};
 use crate::node_sums::{NodeSums, OfNode};
@@ -67,8 +67,8 @@ pub(super) struct OpKey {
 }
 
 impl OpKey {
-    pub(super) fn part(&self) -> Part {
-        Part::of(self.module)
+    pub(super) fn part(&self) -> ModelPart {
+        ModelPart::of(self.module)
     }
 }
 

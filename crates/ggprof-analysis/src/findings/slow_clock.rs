@@ -154,16 +154,7 @@ mod tests {
     }
 
     fn of_device(device: u32, quantity: Quantity, hz: u64) -> Sensor {
-        Sensor {
-            quantity,
-            device,
-            machine: 0,
-            name: "H200".into(),
-            is_forbidden: false,
-            every_ns: 1000,
-            times_ns: (0..10).map(|at| at * 1000).collect(),
-            values: vec![hz; 10],
-        }
+        Sensor { device, ..text_fixture::sensor(quantity, 0, 1000, &[hz; 10]) }
     }
 
     /// A program whose device is one of this name.

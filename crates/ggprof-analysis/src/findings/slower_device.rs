@@ -25,7 +25,7 @@ const LEAST_RATIO: f64 = 1.25;
 const LEAST_PART: f64 = 0.25;
 
 /// Time and number of calls.
-type Sum = (u64, u64);
+type TimeAndCalls = (u64, u64);
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     let (on_host, on_devices) = by_signature(scene, place);
@@ -38,7 +38,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     found.into_iter().map(|(_, finding)| finding).collect()
 }
 
-type BySignature = HashMap<SignatureId, Sum>;
+type BySignature = HashMap<SignatureId, TimeAndCalls>;
 
 fn by_signature(
     scene: &Scene<'_>,

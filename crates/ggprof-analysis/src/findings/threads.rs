@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::findings::staged::{check, explain_on, found, found_in, parse, tokens};
     use crate::peaks::{CpuPeaks, Peaks, ReadRate};
-    use ggprof_trace::{Quantity, Sensor};
+    use ggprof_trace::{Quantity, Sensor, text_fixture};
 
     fn with_threads(op: &str, fold: &str) -> String {
         tokens(3, 1000, 1000, &format!("op CPU {op} 0..1000 Qcur-0 run=@ threads={fold}"))
@@ -268,16 +268,7 @@ mod tests {
 
     /// Read at the begin of some tokens and at their end.
     fn sensor(quantity: Quantity, values: [u64; 2]) -> Sensor {
-        Sensor {
-            quantity,
-            device: 0,
-            machine: 0,
-            name: String::new(),
-            is_forbidden: false,
-            every_ns: 1,
-            times_ns: vec![0, 3000],
-            values: values.to_vec(),
-        }
+        text_fixture::sensor(quantity, 0, 3000, &values)
     }
 
     /// Others use one processor.

@@ -41,23 +41,14 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
 mod tests {
     use super::*;
     use crate::findings::staged::{explain, found_in, parse, tokens};
-    use ggprof_trace::{Quantity, Sensor};
+    use ggprof_trace::{Quantity, text_fixture};
 
     /// Two threads that compute for 3,000 ns, and a limit that they use up again and again.
     #[test]
     fn two_threads_with_one_processor() {
         let ops = "op CPU MUL_MAT 0..1000 Qcur-0 run=@ threads=2:2000:1000:0";
         let mut trace = parse(&tokens(3, 1000, 1000, ops));
-        trace.sensors.push(Sensor {
-            quantity: Quantity::ThrottledTime,
-            device: 0,
-            machine: 0,
-            name: String::new(),
-            is_forbidden: false,
-            every_ns: 1000,
-            times_ns: vec![0, 3000],
-            values: vec![5, 8],
-        });
+        trace.sensors.push(text_fixture::sensor(Quantity::ThrottledTime, 0, 3000, &[5, 8]));
         let first = &found_in(&trace)[0];
         assert_eq!((first.rule, first.cost_ns), (RULE, 1500));
         assert_eq!(first.what, What::Throttled(Throttled { share: 0.5 }));

@@ -3,7 +3,7 @@
 
 use super::is_work;
 use super::scene::{OpKey, OpSum, Scene};
-use crate::budget::{Budget, Part};
+use crate::budget::{Budget, ModelPart};
 use crate::layers::Layer;
 use crate::memory::{self, Left};
 use ggprof_ggml::is_matrix_product;
@@ -135,7 +135,7 @@ fn gpu_layers(layers: u64, is_output_on_device: Option<bool>) -> Option<u64> {
 
 fn is_output_on_device(scene: &Scene<'_>, place: usize) -> Option<bool> {
     let is_it = |key: &&OpKey| {
-        key.layer.is_none() && key.part() == Part::Output && is_matrix_product(scene.op(key))
+        key.layer.is_none() && key.part() == ModelPart::Output && is_matrix_product(scene.op(key))
     };
     let outputs = scene.tallies[place].ops.keys().filter(is_it);
     outputs.map(|key| !scene.is_of_host(key.backend)).reduce(|one, other| one && other)

@@ -1,6 +1,6 @@
 //! What a look at a running program shows.
 
-use crate::steps::StepKind;
+use crate::step::StepKind;
 use ggprof_trace::Quantity;
 use ggprof_trace::formats::spool::Standing;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct Frame {
     pub generation_speed: f64,
     pub runs: u64,
     /// The longest of them, or of what is under way.
-    pub longest_run: Option<Wait>,
+    pub longest_run: Option<LiveWait>,
     pub requests: u64,
     /// Mean over the steps that ended.
     pub batch_tokens: Option<f64>,
@@ -32,7 +32,7 @@ pub struct Frame {
     pub between_tokens_ns: Option<(u64, u64)>,
     /// The longest time that a sequence waited for its next token, or has been waiting for one that is
     /// being computed; where sequences are not known, that lay between two graph runs, or since the last.
-    pub longest_gap: Wait,
+    pub longest_gap: LiveWait,
     pub backends: Vec<BackendNow>,
     /// Longest first.
     pub ops: Vec<OpNow>,
@@ -43,7 +43,7 @@ pub struct Frame {
 
 /// How long something took, and from when on; the longest is the greatest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wait {
+pub struct LiveWait {
     pub ns: u64,
     pub start_ns: u64,
 }

@@ -1,6 +1,7 @@
 //! What batches are for, by the numbers of their calls: ops are added up by it.
 
-use crate::steps::{StepKind, is_embedding};
+use crate::step::StepKind;
+use crate::steps::is_embedding;
 use ggprof_trace::formats::spool::News;
 use ggprof_trace::{ContextChangeKind, Trace};
 use hashbrown::HashMap;

@@ -1,14 +1,14 @@
 //! Which ops took how long between two looks.
 
 use super::OpNow;
-use crate::steps::StepKind;
+use crate::step::StepKind;
 use crate::work::work_of;
 use ggprof_trace::formats::spool::News;
 use ggprof_trace::{BackendIndex, NodeId, Trace};
 use hashbrown::HashMap;
 
 #[derive(Debug, Default)]
-pub(super) struct Ops {
+pub(super) struct LiveOps {
     /// By the number of a node: its name, and what one call reads and writes.
     rows: Vec<Option<(u32, Option<u64>)>>,
     names: Vec<String>,
@@ -16,7 +16,7 @@ pub(super) struct Ops {
 
 /// Calls of an op.
 #[derive(Debug, Default, Clone)]
-struct Sum {
+struct CallSum {
     count: u64,
     total_ns: u64,
     bytes: u64,
@@ -24,7 +24,7 @@ struct Sum {
     unknown: u64,
 }
 
-impl Sum {
+impl CallSum {
     fn add(&mut self, duration_ns: u64, bytes: Option<u64>) {
         self.count += 1;
         self.total_ns += duration_ns;
@@ -33,7 +33,7 @@ impl Sum {
     }
 }
 
-impl Ops {
+impl LiveOps {
     /// Sums by op, backend and kind of step, longest first.
     pub(super) fn take(
         &mut self,
@@ -44,14 +44,14 @@ impl Ops {
         if news.is_renumbered {
             *self = Self::default();
         }
-        let mut sums: HashMap<(BackendIndex, StepKind), Vec<Sum>> = HashMap::new();
+        let mut sums: HashMap<(BackendIndex, StepKind), Vec<CallSum>> = HashMap::new();
         // Ops of one call and backend come one after the other.
         for together in news.ops.chunk_by(|a, b| (a.call, a.backend) == (b.call, b.backend)) {
             let kind = kind_of(together[0].call);
             let sums = sums.entry((together[0].backend, kind)).or_default();
             for op in together {
                 let (row, bytes) = self.row(descriptions, op.node);
-                sums.resize(sums.len().max(self.names.len()), Sum::default());
+                sums.resize(sums.len().max(self.names.len()), CallSum::default());
                 sums[row as usize].add(op.duration_ns, bytes);
             }
         }

@@ -3,11 +3,10 @@
 //! what comes after.
 
 use super::first_token::First;
-use super::steps::{Computed, LiveStep};
-use super::{Counters, WINDOW_NS, Wait};
+use super::steps::{BeingComputed, LiveStep};
+use super::{Counters, LiveWait, WINDOW_NS};
 use crate::percentiles::median_and_p95;
-use crate::sequences::Role;
-use crate::steps::Part;
+use crate::step::{Role, StepPart};
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
 
@@ -16,17 +15,17 @@ const OVER_AFTER_NS: u64 = 2_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    known: HashMap<u32, Request>,
+    known: HashMap<u32, LiveRequest>,
     /// Of each sequence of a context.
     of_sequence: HashMap<(u32, i32), u32>,
-    contexts: HashMap<u32, Context>,
+    contexts: HashMap<u32, ContextSteps>,
     /// The last minute's: when, and how long.
     first_tokens: VecDeque<(u64, u64)>,
     pub(super) between_tokens: VecDeque<(u64, u64)>,
 }
 
 #[derive(Debug, Default)]
-struct Context {
+struct ContextSteps {
     steps: u64,
     /// One of its sequences has generated twice since this step.
     generated_twice_since: u64,
@@ -34,7 +33,7 @@ struct Context {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Request {
+struct LiveRequest {
     context: u32,
     start_ns: u64,
     last_ns: u64,
@@ -54,7 +53,7 @@ struct Request {
 impl Requests {
     /// A sequence is computed, of the same request as before or of another. How many tokens it is
     /// further: where a smaller model guessed right, several.
-    pub(super) fn go_on(&mut self, sequence: (u32, i32), part: &Part, start_ns: u64) -> u64 {
+    pub(super) fn go_on(&mut self, sequence: (u32, i32), part: &StepPart, start_ns: u64) -> u64 {
         let before = self.of_sequence.insert(sequence, part.request);
         if let Some(before) = before.filter(|before| *before != part.request)
             && let Some(request) = self.known.get_mut(&before)
@@ -62,7 +61,7 @@ impl Requests {
             request.is_over = true;
         }
         let context = self.contexts.entry(sequence.0).or_default();
-        let request = self.known.entry(part.request).or_insert(Request {
+        let request = self.known.entry(part.request).or_insert(LiveRequest {
             context: sequence.0,
             start_ns,
             last_ns: start_ns,
@@ -101,8 +100,8 @@ impl Requests {
         step: &LiveStep,
         end_ns: u64,
         counters: &mut Counters,
-    ) -> Wait {
-        let mut longest = Wait::default();
+    ) -> LiveWait {
+        let mut longest = LiveWait::default();
         for part in &step.parts {
             let Some(request) = self.known.get_mut(&part.request) else { continue };
             let (mut first, mut wait) = (None, None);
@@ -123,7 +122,7 @@ impl Requests {
             }
             request.last_ns = end_ns;
             longest = longest.max(wait.unwrap_or_default());
-            if let Some(Wait { ns, .. }) = wait {
+            if let Some(LiveWait { ns, .. }) = wait {
                 self.between_tokens.push_back((end_ns, ns));
                 counters.between_tokens.add(ns);
             }
@@ -138,7 +137,7 @@ impl Requests {
     pub(super) fn conclude(
         &mut self,
         now_ns: u64,
-        computed: &Computed,
+        computed: &BeingComputed,
         has_ended: bool,
         counters: &mut Counters,
     ) {
@@ -168,7 +167,7 @@ impl Requests {
 
     /// Nothing is recorded: how long any of them waits from now on is not known.
     pub(super) fn interrupt(&mut self, now_ns: u64, counters: &mut Counters) {
-        self.conclude(now_ns, &Computed::default(), true, counters);
+        self.conclude(now_ns, &BeingComputed::default(), true, counters);
         for request in self.known.values_mut() {
             request.first = First::Nothing { is_whole: false };
         }
@@ -186,8 +185,8 @@ impl Requests {
     }
 
     /// How many are under way, and how long the longest of them is.
-    pub(super) fn under_way(&self, now_ns: u64, computed: &Computed) -> (u64, Option<u64>) {
-        let goes_on = |(number, request): &(&u32, &Request)| {
+    pub(super) fn under_way(&self, now_ns: u64, computed: &BeingComputed) -> (u64, Option<u64>) {
+        let goes_on = |(number, request): &(&u32, &LiveRequest)| {
             computed.requests.contains(*number) || self.goes_on(request, now_ns, computed)
         };
         let under_way = || self.known.iter().filter(goes_on);
@@ -196,7 +195,7 @@ impl Requests {
 
     /// Nothing says that a request is complete. But sequences of a context take turns, so one that others
     /// have passed has ended.
-    fn goes_on(&self, request: &Request, now_ns: u64, computed: &Computed) -> bool {
+    fn goes_on(&self, request: &LiveRequest, now_ns: u64, computed: &BeingComputed) -> bool {
         let Some(context) = self.contexts.get(&request.context) else { return false };
         let is_passed = context.generated_twice_since > request.step;
         // One that generates waits while the prompt of another is computed.
@@ -207,7 +206,7 @@ impl Requests {
     }
 
     /// How long a request has been waiting for its next token.
-    pub(super) fn waiting(&self, request: u32, now_ns: u64) -> Option<Wait> {
+    pub(super) fn waiting(&self, request: u32, now_ns: u64) -> Option<LiveWait> {
         let request = self.known.get(&request).filter(|request| request.first.is_there())?;
         Some(request.wait_until(now_ns))
     }
@@ -221,9 +220,9 @@ impl Requests {
     }
 }
 
-impl Request {
-    fn wait_until(&self, end_ns: u64) -> Wait {
-        Wait { ns: end_ns.saturating_sub(self.last_ns), start_ns: self.last_ns }
+impl LiveRequest {
+    fn wait_until(&self, end_ns: u64) -> LiveWait {
+        LiveWait { ns: end_ns.saturating_sub(self.last_ns), start_ns: self.last_ns }
     }
 }
 

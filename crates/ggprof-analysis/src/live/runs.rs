@@ -1,6 +1,6 @@
 //! Graph runs: how long they take, and what lies between them.
 
-use super::Wait;
+use super::LiveWait;
 use ggprof_trace::formats::spool::News;
 
 #[derive(Debug, Default)]
@@ -10,11 +10,11 @@ pub(super) struct Runs {
 
 impl Runs {
     /// The longest time between two of them. The last one may go on.
-    pub(super) fn longest_gap(&mut self, news: &News, now_ns: u64) -> Wait {
+    pub(super) fn longest_gap(&mut self, news: &News, now_ns: u64) -> LiveWait {
         let under_way = news.run_since_ns.map(|start_ns| (start_ns, start_ns));
         let nothing = Some((now_ns, now_ns)).filter(|_| under_way.is_none());
         let nothing = nothing.filter(|_| news.standing.is_going_on());
-        let mut longest = Wait::default();
+        let mut longest = LiveWait::default();
         for &(start_ns, end_ns) in news.runs.iter().chain(&under_way) {
             longest = longest.max(self.gap_until(start_ns));
             self.last_end_ns = self.last_end_ns.max(Some(end_ns));
@@ -27,9 +27,9 @@ impl Runs {
         longest
     }
 
-    fn gap_until(&self, at_ns: u64) -> Wait {
+    fn gap_until(&self, at_ns: u64) -> LiveWait {
         let start_ns = self.last_end_ns.unwrap_or(at_ns);
-        Wait { ns: at_ns.saturating_sub(start_ns), start_ns }
+        LiveWait { ns: at_ns.saturating_sub(start_ns), start_ns }
     }
 }
 
@@ -38,8 +38,8 @@ pub(super) fn longest(
     ended: impl Iterator<Item = (u64, u64)>,
     news: &News,
     now_ns: u64,
-) -> Option<Wait> {
+) -> Option<LiveWait> {
     let under_way = news.run_since_ns.map(|since| (since, now_ns));
     let runs = ended.chain(under_way);
-    runs.map(|(start_ns, end)| Wait { ns: end.saturating_sub(start_ns), start_ns }).max()
+    runs.map(|(start_ns, end)| LiveWait { ns: end.saturating_sub(start_ns), start_ns }).max()
 }

@@ -6,16 +6,17 @@ use super::done::{Done, DoneStep};
 use super::kinds::Kinds;
 use super::requests::Requests;
 use super::trials::Trials;
-use super::{Counters, Wait};
+use super::{Counters, LiveWait};
 use crate::drafts::{Evidence, follows};
-use crate::sequences::{Role, Sequences, Turn};
-use crate::steps::{Part, StepKind, Stream, goes_on, has_result_of_each, kind_of};
+use crate::sequences::{Sequences, Turn};
+use crate::step::{Role, StepKind, StepPart, Stream};
+use crate::steps::{goes_on, has_result_of_each, kind_of};
 use ggprof_trace::formats::spool::News;
 use ggprof_trace::{Batch, BatchFunction, ContextChange, ContextChangeKind, Trace};
 use hashbrown::{HashMap, HashSet};
 
 #[derive(Debug, Default)]
-pub(super) struct Steps {
+pub(super) struct LiveSteps {
     sequences: Sequences,
     open: HashMap<u32, LiveStep>,
     trials: Trials,
@@ -39,27 +40,32 @@ pub(super) struct LiveStep {
     /// Tokens that are read, and that sequences are further than before.
     prompt: u64,
     generated: u64,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<StepPart>,
     is_counted: bool,
     pub(super) gives_tokens: bool,
 }
 
 /// What is being computed.
 #[derive(Debug, Default)]
-pub(super) struct Computed {
+pub(super) struct BeingComputed {
     pub(super) requests: HashSet<u32>,
     pub(super) contexts: HashSet<u32>,
 }
 
-impl Steps {
+impl LiveSteps {
     /// Begins and ends of steps in the order of time; the longest wait of a sequence.
-    pub(super) fn take(&mut self, descriptions: &Trace, news: &News, now: &mut Counters) -> Wait {
+    pub(super) fn take(
+        &mut self,
+        descriptions: &Trace,
+        news: &News,
+        now: &mut Counters,
+    ) -> LiveWait {
         self.kinds.note_embeddings(descriptions, news);
         let mut changes = news.changes.iter().peekable();
         let mut ended = news.ended.clone();
         ended.sort_unstable_by_key(|(_, end_ns)| *end_ns);
         let mut ended = ended.into_iter().peekable();
-        let mut longest = Wait::default();
+        let mut longest = LiveWait::default();
         for batch in &news.begun {
             while let Some((call, end_ns)) = ended.next_if(|(_, end_ns)| *end_ns <= batch.start_ns)
             {
@@ -78,26 +84,26 @@ impl Steps {
     }
 
     /// The longest time that a sequence had waited for a step that is over by that.
-    fn change(&mut self, change: &ContextChange, now: &mut Counters) -> Wait {
+    fn change(&mut self, change: &ContextChange, now: &mut Counters) -> LiveWait {
         self.sequences.change(change);
         let freed = change.context.filter(|_| change.what == ContextChangeKind::Freed);
-        let Some(context) = freed else { return Wait::default() };
+        let Some(context) = freed else { return LiveWait::default() };
         let was_trial = self.sequences.forget(context);
         self.drafts.forget(Stream::Context(context));
         let step = self.trials.forget(context).filter(|_| !was_trial);
         let longest =
-            step.map_or(Wait::default(), |(step, end_ns)| self.account(step, end_ns, now));
+            step.map_or(LiveWait::default(), |(step, end_ns)| self.account(step, end_ns, now));
         self.requests.end_of(context);
         longest
     }
 
     /// The same for a step that nobody reads.
-    fn begin(&mut self, batch: &Batch, is_partial: bool, now: &mut Counters) -> Wait {
+    fn begin(&mut self, batch: &Batch, is_partial: bool, now: &mut Counters) -> LiveWait {
         now.batches += 1;
         let context = batch.context;
         let is_known = self.trials.know(context);
         let turn = self.sequences.take(batch, is_partial && !is_known);
-        let mut longest = Wait::default();
+        let mut longest = LiveWait::default();
         if let Some((step, end_ns)) = self.trials.conclude(context, &turn) {
             longest = self.account(step, end_ns, now);
         }
@@ -146,7 +152,7 @@ impl Steps {
     }
 
     /// Whether a context drafts for another. That is known from the second time on.
-    fn is_drafting(&mut self, context: u32, parts: &[Part]) -> bool {
+    fn is_drafting(&mut self, context: u32, parts: &[StepPart]) -> bool {
         self.drafts.take(Stream::Context(context), parts);
         let drafts = self.drafts.drafting().contains_key(&Stream::Context(context));
         if drafts {
@@ -156,24 +162,24 @@ impl Steps {
     }
 
     /// The last step is over as it is.
-    fn nobody_reads(&mut self, now: &mut Counters) -> Wait {
+    fn nobody_reads(&mut self, now: &mut Counters) -> LiveWait {
         let unread = self.unread.take();
-        unread.map_or(Wait::default(), |(step, end_ns)| self.account(step, end_ns, now))
+        unread.map_or(LiveWait::default(), |(step, end_ns)| self.account(step, end_ns, now))
     }
 
     /// The longest time that one of its sequences had waited.
-    fn end(&mut self, call: u32, end_ns: u64, now: &mut Counters) -> Wait {
+    fn end(&mut self, call: u32, end_ns: u64, now: &mut Counters) -> LiveWait {
         if let Some(step) = self.being_read.remove(&call) {
             self.open.remove(&call);
             return self.account(step, end_ns, now);
         }
         let step = self.open.remove(&call).filter(|step| step.is_counted);
-        let Some(mut step) = step else { return Wait::default() };
+        let Some(mut step) = step else { return LiveWait::default() };
         if self.kinds.embeds(call) && !goes_on(&step.parts) {
             self.kinds.insert(call, StepKind::Encoding);
             (step.prompt, step.generated, step.gives_tokens) = (step.tokens, 0, false);
         }
-        let Some(step) = self.trials.end(step, end_ns) else { return Wait::default() };
+        let Some(step) = self.trials.end(step, end_ns) else { return LiveWait::default() };
         let context = Stream::Context(step.context);
         if self.drafts.drafting().values().any(|target| *target == context) {
             let longest = self.nobody_reads(now);
@@ -183,7 +189,7 @@ impl Steps {
         self.account(step, end_ns, now)
     }
 
-    fn account(&mut self, step: LiveStep, end_ns: u64, now: &mut Counters) -> Wait {
+    fn account(&mut self, step: LiveStep, end_ns: u64, now: &mut Counters) -> LiveWait {
         let longest = self.requests.account(&step, end_ns, now);
         let LiveStep { start_ns, prompt, generated, .. } = step;
         now.prompt_tokens += prompt;
@@ -203,8 +209,8 @@ impl Steps {
         self.kinds.forget();
     }
 
-    pub(super) fn computed(&self) -> Computed {
-        let mut computed = Computed::default();
+    pub(super) fn computed(&self) -> BeingComputed {
+        let mut computed = BeingComputed::default();
         for step in self.open.values().chain(self.being_read.values()) {
             computed.contexts.insert(step.context);
             computed.requests.extend(step.parts.iter().map(|part| part.request));
@@ -213,7 +219,7 @@ impl Steps {
     }
 
     /// The longest time that a sequence has been waiting for a token that is being computed.
-    pub(super) fn waiting(&self, now_ns: u64) -> Wait {
+    pub(super) fn waiting(&self, now_ns: u64) -> LiveWait {
         let parts = self.open.values().flat_map(|step| &step.parts);
         let generated = parts.filter(|part| part.role == Role::Generation);
         let waits = generated.filter_map(|part| self.requests.waiting(part.request, now_ns));

@@ -2,8 +2,7 @@
 
 use super::{Phase, PhaseKind};
 use crate::gaps::{Gaps, within};
-use crate::sequences::Role;
-use crate::steps::{Part, Step, StepKind, Stream};
+use crate::step::{Role, Step, StepKind, StepPart, Stream};
 use ggprof_trace::{Gap, ProcessIndex};
 use hashbrown::HashMap;
 
@@ -15,7 +14,7 @@ const IDLE_TIMES_OF_GUESSED_PROMPT: u64 = 1;
 
 #[derive(Default)]
 pub(super) struct Walk {
-    slots: Vec<Slot>,
+    slots: Vec<PhaseSlot>,
     /// Which of them each graph run belongs to.
     slot_of_run: Vec<u32>,
     /// The last of each stream, and what is needed to go on with it.
@@ -35,7 +34,7 @@ pub(super) struct Guessed {
 }
 
 /// A phase of all that was recorded.
-struct Slot {
+struct PhaseSlot {
     kind: PhaseKind,
     sequences: u64,
     /// What of it is in the part that was asked about.
@@ -78,7 +77,7 @@ impl Walk {
         let place = match goes_on.map(|open| open.slot) {
             Some(place) => place,
             None => {
-                self.slots.push(Slot { kind, sequences, inside: None, is_cut: false });
+                self.slots.push(PhaseSlot { kind, sequences, inside: None, is_cut: false });
                 self.slots.len() - 1
             }
         };
@@ -125,7 +124,7 @@ impl Walk {
         let times = if is_prompt && !is_known { IDLE_TIMES_OF_GUESSED_PROMPT } else { IDLE_TIMES };
         let is_idle = idle_ns >= IDLE_NS && idle_ns >= times.saturating_mul(work_ns);
         // Sequences may take turns with their tokens, each in batches of its own.
-        let goes_on = |part: &Part| part.role == Role::Generation && !part.began_before;
+        let goes_on = |part: &StepPart| part.role == Role::Generation && !part.began_before;
         let takes_turns =
             self.slots[open.slot].kind == PhaseKind::Generation && step.parts.iter().all(goes_on);
         let is_same_work = !is_known || takes_turns || open.requests.iter().any(is_same);
@@ -189,7 +188,7 @@ impl Walk {
     }
 }
 
-impl Slot {
+impl PhaseSlot {
     fn take(&mut self, step: &Step, start_ns: u64, gaps: &[Gap]) {
         if !step.is_inside() {
             self.is_cut = true;

@@ -2,8 +2,7 @@
 //! counts for one thing: for the sequence's own token if that is computed, then for what kept it waiting.
 
 use crate::gaps::within;
-use crate::sequences::Role;
-use crate::steps::{Part, Step, StepKind};
+use crate::step::{Role, Step, StepKind, StepPart};
 use ggprof_trace::Gap;
 
 /// The time between two tokens of a sequence.
@@ -168,7 +167,7 @@ fn cause_of(step: &Step, request: u32) -> Cause {
     }
 }
 
-fn prompt_of_other(step: &Step, request: u32) -> Option<&Part> {
+fn prompt_of_other(step: &Step, request: u32) -> Option<&StepPart> {
     let others = step.parts.iter().filter(|part| part.request != request);
     others.filter(|part| part.role == Role::Prompt).max_by_key(|part| part.tokens)
 }

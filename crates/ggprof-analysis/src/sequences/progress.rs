@@ -8,8 +8,8 @@
 //! Some models give all tokens of an image one position, and go on behind the image's longer side. Such a
 //! prompt leaves positions out, or has batches at the same one.
 
-use super::{Kept, Role};
-use crate::steps::Part;
+use super::{KeptTokens, Role};
+use crate::step::StepPart;
 use ggprof_trace::BatchSequence;
 
 /// More than programs draft at once, with the token that the drafts follow. Where more tokens come that
@@ -63,7 +63,12 @@ impl Progress {
 
     /// Positions were taken away. Of drafts that were checked, those go that were wrong; and programs may
     /// ask for it to be done where there is nothing to take. Anything else makes room for another prompt.
-    pub(super) fn remove(&mut self, first: u64, last: Option<u64>, is_named: bool) -> Option<Kept> {
+    pub(super) fn remove(
+        &mut self,
+        first: u64,
+        last: Option<u64>,
+        is_named: bool,
+    ) -> Option<KeptTokens> {
         if last.is_some_and(|last| last < self.next) {
             return None;
         }
@@ -79,10 +84,15 @@ impl Progress {
             _ => self.is_over = true,
         }
         let kept = self.tokens.checked_sub(taken).filter(|_| is_check)?;
-        self.request.map(|request| Kept { request, tokens: kept })
+        self.request.map(|request| KeptTokens { request, tokens: kept })
     }
 
-    pub(super) fn go_on(&mut self, entry: &BatchSequence, seen: Seen, requests: &mut u32) -> Part {
+    pub(super) fn go_on(
+        &mut self,
+        entry: &BatchSequence,
+        seen: Seen,
+        requests: &mut u32,
+    ) -> StepPart {
         let tokens = u64::from(entry.tokens);
         // Of a batch that asks for nothing in particular, libllama gives the last one.
         let outputs = if seen.outputs_unsaid { 1 } else { u64::from(entry.outputs) };
@@ -126,7 +136,7 @@ impl Progress {
         // Of several that are checked, the first is no draft.
         let kept = if generates { tokens.min(1) } else { tokens };
         let sequence = entry.sequence;
-        Part { request, sequence, role, first, tokens, outputs, kept, began_before }
+        StepPart { request, sequence, role, first, tokens, outputs, kept, began_before }
     }
 
     /// Whether a prompt that has no result yet goes on with what follows an image, or with more of it.

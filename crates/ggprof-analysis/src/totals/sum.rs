@@ -8,7 +8,7 @@ use crate::work::Work;
 use ggprof_trace::{Event, EventId, EventKind, Measured};
 
 /// A group while it grows.
-pub(super) struct Sum {
+pub(super) struct GroupSum {
     pub(super) first: EventId,
     count: u64,
     pub(super) timed: u64,
@@ -29,7 +29,7 @@ pub(super) struct Sum {
     longest: EventId,
 }
 
-impl Sum {
+impl GroupSum {
     pub(super) fn new(first: &Event) -> Self {
         Self {
             first: first.id,

@@ -3,11 +3,11 @@
 use super::phases::kind_name;
 use crate::document::{Block, Fact};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::depth::Computed;
+use ggprof_analysis::depth::AttentionBy;
 use ggprof_analysis::{ByDepth, depth, phases};
 use ggprof_trace::Trace;
 
-const STRETCHES: [Column; 11] = [
+const RANGES: [Column; 11] = [
     Column::left("phase", "phase", 0),
     Column::right("sequences", "", 9),
     Column::right("depth_from", "", 9),
@@ -21,7 +21,7 @@ const STRETCHES: [Column; 11] = [
     Column::left("depth_is", "", 9),
 ];
 
-const STEPS: [Column; 9] = [
+const CHANGES: [Column; 9] = [
     Column::left("phase", "phase", 0),
     Column::right("sequences", "", 9),
     Column::right("depth", "from", 0),
@@ -49,8 +49,8 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
     }
     document.table(Table {
         key: "depth",
-        columns: STRETCHES.to_vec(),
-        rows: found.iter().flat_map(stretches).collect(),
+        columns: RANGES.to_vec(),
+        rows: found.iter().flat_map(ranges).collect(),
     });
     if found.iter().any(|depth| !depth.is_exact) {
         let words = "is {}: positions are not known";
@@ -62,10 +62,11 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
         document.heading("depth_slopes", "What 1,000 tokens more of context cost each token");
         document.table(Table { key: "depth_slopes", columns: SLOPES.to_vec(), rows: slopes });
     }
-    let steps: Vec<Vec<Cell>> = found.iter().flat_map(|depth| self::steps(trace, depth)).collect();
-    if !steps.is_empty() {
+    let changes: Vec<Vec<Cell>> =
+        found.iter().flat_map(|depth| self::changes(trace, depth)).collect();
+    if !changes.is_empty() {
         document.heading("depth_steps", "Where attention is computed otherwise");
-        document.table(Table { key: "depth_steps", columns: STEPS.to_vec(), rows: steps });
+        document.table(Table { key: "depth_steps", columns: CHANGES.to_vec(), rows: changes });
     }
 }
 
@@ -82,10 +83,10 @@ fn label(depth: &ByDepth) -> Cell {
     Cell::Named { words: depth_label(depth), name: kind_name(depth.kind).to_owned() }
 }
 
-fn stretches(depth: &ByDepth) -> Vec<Vec<Cell>> {
+fn ranges(depth: &ByDepth) -> Vec<Vec<Cell>> {
     let nanos = |ns: u64| Cell::Nanos(ns as f64);
-    let row = |stretch: &ggprof_analysis::depth::DepthRange| {
-        let range = match (stretch.from, stretch.to) {
+    let row = |range: &ggprof_analysis::depth::DepthRange| {
+        let depths = match (range.from, range.to) {
             (from, to) if from == to => Cell::Count(to.into()).words(),
             (from, to) => {
                 format!(
@@ -95,22 +96,22 @@ fn stretches(depth: &ByDepth) -> Vec<Vec<Cell>> {
                 )
             }
         };
-        let share = stretch.attention_ns.filter(|_| stretch.token_ns > 0);
+        let share = range.attention_ns.filter(|_| range.token_ns > 0);
         vec![
             label(depth),
             Cell::Count(depth.sequences.into()),
-            Cell::Count(stretch.from.into()),
-            Cell::Count(stretch.to.into()),
-            Cell::Count(stretch.depth.into()),
-            Cell::Text(range),
-            Cell::Count(stretch.runs.into()),
-            nanos(stretch.token_ns),
-            Cell::or_nothing(stretch.attention_ns, nanos),
-            Cell::or_nothing(share, |ns| Cell::Share(ns as f64 / stretch.token_ns as f64)),
+            Cell::Count(range.from.into()),
+            Cell::Count(range.to.into()),
+            Cell::Count(range.depth.into()),
+            Cell::Text(depths),
+            Cell::Count(range.runs.into()),
+            nanos(range.token_ns),
+            Cell::or_nothing(range.attention_ns, nanos),
+            Cell::or_nothing(share, |ns| Cell::Share(ns as f64 / range.token_ns as f64)),
             Cell::text(if depth.is_exact { "positions" } else { "cells of the cache" }),
         ]
     };
-    depth.stretches.iter().map(row).collect()
+    depth.ranges.iter().map(row).collect()
 }
 
 /// What a thousand more tokens of context cost.
@@ -125,29 +126,29 @@ fn slopes(depth: &ByDepth) -> Option<Vec<Cell>> {
     ])
 }
 
-fn steps(trace: &Trace, depth: &ByDepth) -> Vec<Vec<Cell>> {
-    let backends = |computed: &Computed| {
+fn changes(trace: &Trace, depth: &ByDepth) -> Vec<Vec<Cell>> {
+    let backends = |computed: &AttentionBy| {
         let labels = computed.backends.iter().map(|&backend| trace.backend(backend).label());
         Cell::Text(labels.map(String::from).collect::<Vec<_>>().join(", "))
     };
-    let kernels = |computed: &Computed| {
+    let kernels = |computed: &AttentionBy| {
         let names: Vec<&str> = computed.kernels.iter().map(|&kernel| trace.text(kernel)).collect();
         Cell::Text(names.join(", "))
     };
-    let row = |step: &ggprof_analysis::DepthStep| {
+    let row = |change: &ggprof_analysis::AttentionChange| {
         vec![
             label(depth),
             Cell::Count(depth.sequences.into()),
-            Cell::Count(step.depth.into()),
-            Cell::Nanos(step.before.attention_ns as f64),
-            Cell::Nanos(step.after.attention_ns as f64),
-            backends(&step.before),
-            kernels(&step.before),
-            backends(&step.after),
-            kernels(&step.after),
+            Cell::Count(change.depth.into()),
+            Cell::Nanos(change.before.attention_ns as f64),
+            Cell::Nanos(change.after.attention_ns as f64),
+            backends(&change.before),
+            kernels(&change.before),
+            backends(&change.after),
+            kernels(&change.after),
         ]
     };
-    depth.steps.iter().map(row).collect()
+    depth.changes.iter().map(row).collect()
 }
 
 #[cfg(test)]

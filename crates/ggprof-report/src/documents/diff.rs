@@ -3,7 +3,9 @@
 use super::diff_words as words;
 use crate::document::{Block, Fact};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::diff::{Change, Diff, Difference, Match, PhaseDiff, PhaseName, Row, Value};
+use ggprof_analysis::diff::{
+    Change, Diff, DiffRow, Difference, Match, PhaseDiff, PhaseName, Value,
+};
 use ggprof_analysis::statistics::{ALARMS, least_p};
 
 const PHASES: [Column; 14] = [
@@ -215,8 +217,8 @@ fn difference(difference: &Difference) -> Vec<Cell> {
 
 /// Which of so many rows are shown: the first ones, which are the surest, and the largest ones, which
 /// must not be hidden in a sum.
-fn shown(rows: &[Row], most: usize) -> Vec<bool> {
-    let size = |row: &Row| row.change.ns().abs();
+fn shown(rows: &[DiffRow], most: usize) -> Vec<bool> {
+    let size = |row: &DiffRow| row.change.ns().abs();
     let mut sizes: Vec<f64> = rows.iter().map(size).collect();
     sizes.sort_unstable_by(|a, b| b.total_cmp(a));
     let least = sizes.get(most.saturating_sub(1)).copied().unwrap_or(0.0);
@@ -227,19 +229,20 @@ fn shown(rows: &[Row], most: usize) -> Vec<bool> {
 /// together are the change of the phase.
 fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
     let is_large =
-        |row: &Row| share(phase, row.change.ns()).is_none_or(|it| it.abs() >= LEAST_SHARE);
+        |row: &DiffRow| share(phase, row.change.ns()).is_none_or(|it| it.abs() >= LEAST_SHARE);
     let alone = phase.rows.partition_point(|row| row.how < Match::OnlyA);
     let (both, alone) = phase.rows.split_at(alone);
     let mut rows = Vec::new();
     for part in [both, alone] {
         let shown = most.map_or(vec![true; part.len()], |most| shown(part, most));
         let is_shown =
-            |(row, is_shown): &(&Row, bool)| *is_shown && (most.is_none() || is_large(row));
+            |(row, is_shown): &(&DiffRow, bool)| *is_shown && (most.is_none() || is_large(row));
         let (shown, rest): (Vec<_>, Vec<_>) = part.iter().zip(shown).partition(is_shown);
         rows.extend(shown.iter().map(|(row, _)| contribution(phase, row)));
-        let rest: Vec<&Row> = rest.into_iter().map(|(row, _)| row).collect();
+        let rest: Vec<&DiffRow> = rest.into_iter().map(|(row, _)| row).collect();
         if !rest.is_empty() {
-            let sum = |value: &dyn Fn(&Row) -> f64| rest.iter().map(|row| value(row)).sum::<f64>();
+            let sum =
+                |value: &dyn Fn(&DiffRow) -> f64| rest.iter().map(|row| value(row)).sum::<f64>();
             let alone = if rest[0].how >= Match::OnlyA { " of one side only" } else { "" };
             let text = match rest.len() {
                 1 => format!("1 more row{alone}"),
@@ -269,12 +272,12 @@ fn alike(phase: &PhaseDiff, change: &Change) -> Vec<Cell> {
     row
 }
 
-fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
+fn contribution(phase: &PhaseDiff, row: &DiffRow) -> Vec<Cell> {
     let change = &row.change;
     let interval = change.interval;
     let parts = row.by_calls_and_time();
     let (calls_a, calls_b) = row.calls;
-    let has_calls = row.key.part.is_event();
+    let has_calls = row.key.activity.is_event();
     let calls = |calls: f64| Cell::or_nothing(has_calls.then_some(calls), Cell::Times);
     let call =
         |ns: f64, calls: f64| Cell::or_nothing((calls > 0.0).then(|| ns / calls), Cell::Nanos);

@@ -3,7 +3,7 @@
 use super::phases::kind_name;
 use crate::coverage_words;
 use ggprof_analysis::PhaseKind;
-use ggprof_analysis::diff::{Key, Match, Observed, Part, PhaseName, Row, Setting};
+use ggprof_analysis::diff::{Activity, DiffRow, Key, Match, Observed, PhaseName, Setting};
 use ggprof_trace::{CoveredWhy, Shape, shape_text};
 use std::collections::BTreeSet;
 
@@ -43,22 +43,22 @@ pub(super) fn matched(how: Match) -> &'static str {
     }
 }
 
-pub(super) fn operation(row: &Row) -> String {
-    match outside(row.key.part) {
+pub(super) fn operation(row: &DiffRow) -> String {
+    match outside(row.key.activity) {
         "" => change(row, |key| key.op.clone()),
         words => words.to_owned(),
     }
 }
 
 /// What belongs to no event.
-fn outside(part: Part) -> &'static str {
-    match part {
-        Part::Op | Part::Copy => "",
-        Part::InRun => "between ops of a graph run",
-        Part::Waiting => "waiting for results, nothing computing",
-        Part::InCall => "in libllama, outside of graph runs",
-        Part::Program => "program between graph runs",
-        Part::Interrupted => "calls that were interrupted",
+fn outside(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Op | Activity::Copy => "",
+        Activity::InRun => "between ops of a graph run",
+        Activity::Waiting => "waiting for results, nothing computing",
+        Activity::InCall => "in libllama, outside of graph runs",
+        Activity::Program => "program between graph runs",
+        Activity::Interrupted => "calls that were interrupted",
     }
 }
 
@@ -94,20 +94,20 @@ pub(super) fn observed(observed: &[Observed]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-pub(super) fn backend(row: &Row) -> String {
+pub(super) fn backend(row: &DiffRow) -> String {
     change(row, |key| key.backend.clone())
 }
 
-pub(super) fn kernel(row: &Row) -> String {
+pub(super) fn kernel(row: &DiffRow) -> String {
     change(row, |key| key.kernel.clone())
 }
 
-pub(super) fn module(row: &Row) -> String {
+pub(super) fn module(row: &DiffRow) -> String {
     change(row, |key| key.module.map(|module| module.name().to_owned()))
 }
 
 /// Sources and result as people write them.
-pub(super) fn shape(row: &Row) -> String {
+pub(super) fn shape(row: &DiffRow) -> String {
     let several = |keys: &[Key]| {
         let texts: BTreeSet<String> = keys.iter().map(tensors).collect();
         (texts.len() > 1).then(|| format!("{} shapes", texts.len()))
@@ -118,7 +118,7 @@ pub(super) fn shape(row: &Row) -> String {
 }
 
 /// What the two sides have: one text if it is the same, otherwise both.
-fn change(row: &Row, text: impl Fn(&Key) -> Option<String>) -> String {
+fn change(row: &DiffRow, text: impl Fn(&Key) -> Option<String>) -> String {
     const MOST: usize = 4;
     let side = |keys: &[Key]| {
         let texts: BTreeSet<String> = keys.iter().filter_map(&text).collect();

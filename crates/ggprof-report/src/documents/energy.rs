@@ -62,7 +62,7 @@ fn why_empty(devices: &[DevicePower]) -> Option<String> {
 }
 
 fn device_row(device: &DevicePower) -> Vec<Cell> {
-    let clock = |pick: fn(&ggprof_analysis::energy::Spread) -> u64| {
+    let clock = |pick: fn(&ggprof_analysis::energy::ClockRange) -> u64| {
         Cell::or_nothing(device.clock_hz.as_ref().map(pick), |hertz| Cell::Hertz(hertz as f64))
     };
     vec![

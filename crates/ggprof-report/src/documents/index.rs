@@ -2,7 +2,7 @@
 
 use crate::document::Fact;
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::catalogue::{Dimension, Point, Series};
+use ggprof_analysis::catalogue::{CommitPoint, Dimension, Series};
 
 const SPEED: [Column; 10] = [
     Column::left("model", "model", 2),
@@ -75,7 +75,7 @@ fn table(series: &[Series], by: &[Dimension]) -> Table {
     Table { key: "speeds", columns, rows: rows.collect() }
 }
 
-fn row(series: &Series, point: &Point, by: &[Dimension]) -> Vec<Cell> {
+fn row(series: &Series, point: &CommitPoint, by: &[Dimension]) -> Vec<Cell> {
     let named = |dimension: &Dimension| match dimension {
         Dimension::Commit => point.commit.clone(),
         _ => series.names.iter().find(|(it, _)| it == dimension).map(|(_, name)| name.clone()),

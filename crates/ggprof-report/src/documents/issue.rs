@@ -7,9 +7,9 @@ use super::summary::{variants, which_model};
 use super::{budget, diff_words as words, placement as placed};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
-use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::budget::{Row, summed};
-use ggprof_analysis::diff::{Diff, PhaseDiff, Row as Contribution, placement};
+use crate::{Cell, Column, Document, Table, spent_words};
+use ggprof_analysis::budget::{BudgetRow, summed};
+use ggprof_analysis::diff::{Diff, DiffRow, PhaseDiff, placement};
 use ggprof_analysis::hosts::Hosts;
 use ggprof_analysis::{
     Budget, Phases, budgets, by_shape, model_facts, most_threads, node_sums, phases, places,
@@ -219,7 +219,7 @@ fn spent_on(trace: &Trace, budget: &Budget) -> Vec<Vec<Cell>> {
             Cell::Text(words),
         ]
     };
-    let of_row = |it: &Row| row(it.ns, budget::words(trace, it.spent));
+    let of_row = |it: &BudgetRow| row(it.ns, spent_words::words(trace, it.spent));
     let mut rows: Vec<Vec<Cell>> = shown.iter().map(of_row).collect();
     if !rest.is_empty() {
         rows.push(row(rest.iter().map(|it| it.ns).sum(), format!("{} others", rest.len())));
@@ -284,8 +284,8 @@ fn changes(document: &mut Document, diff: &Diff) {
 
 /// What contributes most to the change of a phase, what is certain before the rest. What only one side
 /// has is a part of it like any other.
-fn largest(phase: &PhaseDiff) -> Vec<&Contribution> {
-    let mut rows: Vec<&Contribution> = phase.rows.iter().collect();
+fn largest(phase: &PhaseDiff) -> Vec<&DiffRow> {
+    let mut rows: Vec<&DiffRow> = phase.rows.iter().collect();
     rows.sort_by(|one, other| {
         let [one, other] = [one, other].map(|row| (row.change.is_certain(), row.change.ns().abs()));
         other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))

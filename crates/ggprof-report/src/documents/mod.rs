@@ -32,7 +32,6 @@ mod shapes;
 mod summary;
 mod what_if;
 
-pub(crate) use budget::{unit, words as spent_words};
 pub(crate) use copies::{class as copied_tensors, host_memory};
 pub(crate) use depth::depth_label;
 pub use diff::{Compared, diff};

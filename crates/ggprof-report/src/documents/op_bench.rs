@@ -2,7 +2,7 @@
 
 use super::columns;
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::roofs::Basis;
+use ggprof_analysis::roofs::RoofFrom;
 use ggprof_analysis::{Attended, DistinctOp, Roofs, work_of};
 use ggprof_trace::{BackendIndex, Trace};
 
@@ -86,7 +86,7 @@ fn cells(trace: &Trace, row: &OpBenchRow, roofs: &Roofs, attended: &Attended) ->
     let event = trace.events.get(op.longest);
     let work = attended.work(trace, &event).unwrap_or_else(|| work_of(trace, signature));
     let least_ns = roof.least_ns(trace, signature, &work);
-    let least_ns = least_ns.filter(|_| roof.basis == Basis::Measured);
+    let least_ns = least_ns.filter(|_| roof.basis == RoofFrom::Measured);
     let measured = row.outcome.as_ref().ok();
     let name = signature.extra.unwrap_or(signature.op);
     vec![

@@ -3,7 +3,7 @@
 use super::columns::{self, head, row};
 use super::sampling;
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::roofs::{BackendRoof, Basis};
+use ggprof_analysis::roofs::{BackendRoof, RoofFrom};
 use ggprof_analysis::{OpRow, Peaks, Roofs, Totals, by_op, node_sums, roofs};
 use ggprof_trace::Trace;
 
@@ -76,7 +76,7 @@ fn line(
 fn roof(trace: &Trace, roof: &BackendRoof, totals: &Totals) -> [Cell; 2] {
     let share = Cell::or_nothing(roof.share(trace, totals), Cell::Share);
     match roof.basis {
-        Basis::Measured => [share, Cell::Nothing],
-        Basis::BestSeen => [Cell::Nothing, share],
+        RoofFrom::Measured => [share, Cell::Nothing],
+        RoofFrom::BestSeen => [Cell::Nothing, share],
     }
 }

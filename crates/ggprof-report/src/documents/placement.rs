@@ -106,13 +106,13 @@ fn reasons(document: &mut Document, trace: &Trace, phases: &Phases, found: &Plac
 /// Rows of the same part and backend together.
 fn table_of_places(trace: &Trace, phases: &Phases, found: &Placements) -> Table {
     #[derive(Default)]
-    struct Sum {
+    struct PlacesSum {
         layers: Vec<Layer>,
         calls: u64,
         own_ns: u64,
         estimated_ns: u64,
     }
-    let mut sums: BTreeMap<_, Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<_, PlacesSum> = BTreeMap::new();
     for cell in &found.map {
         let sum = sums.entry((cell.phase, cell.backend, cell.module)).or_default();
         sum.layers.extend(cell.layer);
@@ -121,7 +121,7 @@ fn table_of_places(trace: &Trace, phases: &Phases, found: &Placements) -> Table 
         sum.estimated_ns = sum.estimated_ns.saturating_add(cell.estimated_ns);
     }
     let rows = sums.into_iter().map(|((phase, backend, module), sum)| {
-        let Sum { mut layers, calls, own_ns, estimated_ns } = sum;
+        let PlacesSum { mut layers, calls, own_ns, estimated_ns } = sum;
         layers.sort_unstable();
         layers.dedup();
         let [id, name] = backend_cells(trace, backend);

@@ -3,7 +3,7 @@
 use super::requests::{clock, since_start};
 use super::{columns, operations, sampling};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::inefficiency::{Basis, LEAST_SHARE};
+use ggprof_analysis::inefficiency::{LEAST_SHARE, RankedBytes};
 use ggprof_analysis::{
     DeviceKernel, OpRow, Peaks, by_op, device_kernels as by_kernel,
     inefficiency as rank_inefficiency, node_sums, roofs, top_kernels as longest,
@@ -137,8 +137,8 @@ fn kernel(trace: &Trace, since_start: &dyn Fn(u64) -> Cell, id: EventId) -> Vec<
 pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, ops: &[OpRow], n: usize) {
     let found = rank_inefficiency(ops, n);
     let basis = match found.basis {
-        Basis::Moved => "read and written",
-        Basis::Output => "of output alone",
+        RankedBytes::Moved => "read and written",
+        RankedBytes::Output => "of output alone",
     };
     let least = Cell::Share(LEAST_SHARE).words();
     let rows = found

@@ -1,6 +1,6 @@
 //! What a token would take with more or fewer layers on a device.
 
-use super::budget::unit;
+use crate::spent_words::unit;
 use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::Explained;
 use ggprof_analysis::findings::{LayerCosts, LayerEstimate, ThreadEstimate};

@@ -6,7 +6,7 @@ use ggprof_analysis::findings::GrowingAttention;
 
 impl InWords for GrowingAttention {
     fn sentence(&self, _: &Told<'_>) -> String {
-        match self.step {
+        match self.jump {
             Some((before, after)) => format!(
                 "attention slows down at once between {} and {} cells of context",
                 before.cells, after.cells

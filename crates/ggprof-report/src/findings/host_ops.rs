@@ -1,7 +1,7 @@
 //! Ops on the host beside a device that computes most.
 
 use super::{InWords, SHOWN, Told};
-use crate::documents::unit;
+use crate::spent_words::unit;
 use crate::units;
 use ggprof_analysis::findings::{HostOp, HostOps, WhichHostOps};
 use ggprof_analysis::placement::{Offload, Reason};

@@ -1,7 +1,7 @@
 //! Large parts of a phase in which nothing computes, and what they usually go to.
 
 use super::{InWords, Told};
-use crate::{documents, units};
+use crate::{spent_words, units};
 use ggprof_analysis::Spent;
 use ggprof_analysis::findings::LargeRow;
 
@@ -21,7 +21,7 @@ impl InWords for LargeRow {
             Spent::Program | Spent::BetweenRuns => {
                 "the program itself works or waits between its graphs".to_owned()
             }
-            spent => documents::spent_words(told.trace, spent),
+            spent => spent_words::words(told.trace, spent),
         }
     }
 

@@ -24,7 +24,7 @@ mod throttled;
 
 use crate::Cell;
 use crate::document::Point;
-use crate::documents::{self, unit};
+use crate::spent_words::{self, unit};
 use crate::units;
 use ggprof_analysis::findings::{Certainty, Explained, Finding, NotSeen, Rate, What};
 use ggprof_analysis::{Budget, Spent};
@@ -236,7 +236,7 @@ pub(crate) fn not_seen(trace: &Trace, explained: &Explained) -> Vec<String> {
                 "calls that hand work to {}, which gives no times of its own",
                 trace.backend(backend).label()
             ),
-            spent => documents::spent_words(trace, spent),
+            spent => spent_words::words(trace, spent),
         };
         format!("Of {}, {share} is not explained: {words}.", budget.label)
     };

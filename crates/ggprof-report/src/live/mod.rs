@@ -9,7 +9,7 @@ pub use metrics::open_metrics;
 pub use screen::{Shown, Sort, screen};
 
 use ggprof_analysis::live::{Frame, OpNow};
-use ggprof_analysis::steps::StepKind;
+use ggprof_analysis::step::StepKind;
 use ggprof_trace::{Dropped, Quantity};
 use std::collections::BTreeMap;
 

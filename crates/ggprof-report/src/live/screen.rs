@@ -4,7 +4,7 @@ use super::{dropped_key, ops_of};
 use crate::render::printable;
 use crate::units;
 use ggprof_analysis::live::{BackendNow, Frame, Idle, OpNow};
-use ggprof_analysis::steps::StepKind;
+use ggprof_analysis::step::StepKind;
 use ggprof_trace::Quantity;
 
 /// How the user wants it.

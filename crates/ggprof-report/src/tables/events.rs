@@ -1,6 +1,6 @@
 //! Each op and each copy.
 
-use super::Recording;
+use super::{Recording, known};
 use crate::documents::phase_name;
 use crate::parquet::{Field, Value};
 use ggprof_analysis::detailed::{kernels_of, place_of_run};
@@ -129,11 +129,6 @@ impl Row<'_> {
     fn flops(&self) -> Option<u64> {
         if self.event.is_op() { self.work.flops } else { Some(0) }
     }
-}
-
-/// `None` for an empty text.
-fn known(text: &str) -> Value<'_> {
-    Some(text).filter(|text| !text.is_empty()).into()
 }
 
 pub(super) fn fields<'c>() -> Vec<Field<Row<'c>>> {

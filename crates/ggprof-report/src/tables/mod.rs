@@ -13,7 +13,7 @@ mod recordings;
 mod requests;
 mod waits;
 
-use crate::parquet;
+use crate::parquet::{self, Value};
 use ggprof_analysis::hosts::Hosts;
 use ggprof_analysis::{Peaks, Phases, phases as find_phases};
 use ggprof_trace::{BackendIndex, StringId, Trace};
@@ -26,19 +26,19 @@ use std::io::{self, Write};
 pub const SCHEMA: u32 = 2;
 
 /// The last one is complete only where all others are, so it is written last.
-pub const TABLES: [Table; 8] = [
-    Table::Phases,
-    Table::Ops,
-    Table::Events,
-    Table::Copies,
-    Table::Requests,
-    Table::Waits,
-    Table::Findings,
-    Table::Recordings,
+pub const TABLES: [EngineTable; 8] = [
+    EngineTable::Phases,
+    EngineTable::Ops,
+    EngineTable::Events,
+    EngineTable::Copies,
+    EngineTable::Requests,
+    EngineTable::Waits,
+    EngineTable::Findings,
+    EngineTable::Recordings,
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Table {
+pub enum EngineTable {
     Phases,
     Ops,
     Events,
@@ -49,7 +49,7 @@ pub enum Table {
     Recordings,
 }
 
-impl Table {
+impl EngineTable {
     pub fn name(self) -> &'static str {
         match self {
             Self::Phases => "phases",
@@ -103,19 +103,21 @@ impl<'t> Recording<'t> {
         &self.id
     }
 
-    pub fn write(&self, table: Table, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, table: EngineTable, out: &mut dyn Write) -> io::Result<()> {
         match table {
-            Table::Phases => written(out, table, phases::fields(), phases::rows(self)),
-            Table::Ops => written(out, table, ops::fields(), ops::rows(self)),
-            Table::Events => {
+            EngineTable::Phases => written(out, table, phases::fields(), phases::rows(self)),
+            EngineTable::Ops => written(out, table, ops::fields(), ops::rows(self)),
+            EngineTable::Events => {
                 let context = events::Context::new(self);
                 written(out, table, events::fields(), context.rows())
             }
-            Table::Copies => written(out, table, copies::fields(), copies::rows(self)),
-            Table::Requests => written(out, table, requests::fields(), requests::rows(self)),
-            Table::Waits => written(out, table, waits::fields(), waits::rows(self)),
-            Table::Findings => written(out, table, findings::fields(), findings::rows(self)),
-            Table::Recordings => written(out, table, recordings::fields(), recordings::rows(self)),
+            EngineTable::Copies => written(out, table, copies::fields(), copies::rows(self)),
+            EngineTable::Requests => written(out, table, requests::fields(), requests::rows(self)),
+            EngineTable::Waits => written(out, table, waits::fields(), waits::rows(self)),
+            EngineTable::Findings => written(out, table, findings::fields(), findings::rows(self)),
+            EngineTable::Recordings => {
+                written(out, table, recordings::fields(), recordings::rows(self))
+            }
         }
     }
 
@@ -132,7 +134,7 @@ impl<'t> Recording<'t> {
 
 fn written<R>(
     out: &mut dyn Write,
-    table: Table,
+    table: EngineTable,
     fields: Vec<parquet::Field<R>>,
     rows: impl IntoIterator<Item = R>,
 ) -> io::Result<()> {
@@ -160,6 +162,11 @@ pub fn recording_id(trace: &Trace) -> String {
         let _ = write!(id, "{byte:02x}");
         id
     })
+}
+
+/// `None` for an empty text.
+fn known(text: &str) -> Value<'_> {
+    Some(text).filter(|text| !text.is_empty()).into()
 }
 
 #[cfg(test)]

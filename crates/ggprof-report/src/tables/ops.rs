@@ -1,6 +1,6 @@
 //! Sums by phase, op, shape, backend and kernel.
 
-use super::Recording;
+use super::{Recording, known};
 use crate::documents::phase_name;
 use crate::parquet::{Field, Value};
 use ggprof_analysis::{DetailedRow, Phase, by_detail, fusion_of};
@@ -47,11 +47,6 @@ impl Row<'_> {
     fn timed<'a, T: Into<Value<'a>>>(&self, figure: T) -> Value<'a> {
         if self.sum.totals.only_calls { Value::Nothing } else { figure.into() }
     }
-}
-
-/// `None` for an empty text.
-fn known(text: &str) -> Value<'_> {
-    Some(text).filter(|text| !text.is_empty()).into()
 }
 
 pub(super) fn fields<'r>() -> Vec<Field<Row<'r>>> {

@@ -17,16 +17,16 @@ fn described<R>(fields: Vec<Field<R>>) -> String {
 #[test]
 fn all_columns_are_documented() {
     let tables = [
-        (Table::Recordings, described(recordings::fields())),
-        (Table::Phases, described(phases::fields())),
-        (Table::Ops, described(ops::fields())),
-        (Table::Events, described(events::fields())),
-        (Table::Copies, described(copies::fields())),
-        (Table::Requests, described(requests::fields())),
-        (Table::Waits, described(waits::fields())),
-        (Table::Findings, described(findings::fields())),
+        (EngineTable::Recordings, described(recordings::fields())),
+        (EngineTable::Phases, described(phases::fields())),
+        (EngineTable::Ops, described(ops::fields())),
+        (EngineTable::Events, described(events::fields())),
+        (EngineTable::Copies, described(copies::fields())),
+        (EngineTable::Requests, described(requests::fields())),
+        (EngineTable::Waits, described(waits::fields())),
+        (EngineTable::Findings, described(findings::fields())),
     ];
-    let is_missing = |(_, lines): &&(Table, String)| !DOCUMENTATION.contains(lines);
+    let is_missing = |(_, lines): &&(EngineTable, String)| !DOCUMENTATION.contains(lines);
     let missing: String = tables
         .iter()
         .filter(is_missing)

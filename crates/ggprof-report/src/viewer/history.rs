@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use ggprof_analysis::catalogue::{Point, Run, Series};
+use ggprof_analysis::catalogue::{CommitPoint, RecordedSpeed, Series};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -57,7 +57,7 @@ fn one(series: &Series) -> Value {
     })
 }
 
-fn point(point: &Point) -> Value {
+fn point(point: &CommitPoint) -> Value {
     let change = point.change.filter(|change| change.share.is_finite());
     json!({
         "commit": point.commit,
@@ -69,7 +69,7 @@ fn point(point: &Point) -> Value {
     })
 }
 
-fn run(run: &Run) -> Value {
+fn run(run: &RecordedSpeed) -> Value {
     let at = run.at_unix_ns.map(|ns| ns / 1_000_000);
     json!({"file": run.file, "at": at, "speed": run.tokens_per_s})
 }

@@ -5,8 +5,8 @@ use super::example::example;
 use super::table_words;
 use super::tables::since;
 use crate::document::Point;
-use crate::documents::{beside_findings, budget as budget_words, tables_behind_findings};
-use crate::{Block, Document, findings};
+use crate::documents::{beside_findings, budget as budget_tables, tables_behind_findings};
+use crate::{Block, Document, findings, spent_words};
 use ggprof_analysis::placement::MapCell;
 use ggprof_analysis::{
     Budget, Divided, Explained, Finding, NodeSums, Peaks, PhaseKind, Phases, divided, explained,
@@ -31,7 +31,7 @@ pub(super) fn overview(
     let sums = NodeSums::by_budget(trace, phases);
     let divided = divided(trace, phases, &places);
     let explained = explained(trace, phases, &places, &sums, &divided, peaks);
-    let is_shown = |budget: &&Budget| budget_words::is_shown(budget, &explained.budgets);
+    let is_shown = |budget: &&Budget| budget_tables::is_shown(budget, &explained.budgets);
     let budgets = explained.budgets.iter().filter(is_shown);
     let worth = findings::points(trace, &explained, explained.worth_a_change(), FINDINGS);
     let worth: Vec<_> = worth.into_iter().filter(|(_, point)| !point.is_again).collect();
@@ -79,16 +79,16 @@ fn sections(document: &Document) -> Vec<Value> {
 fn budget(trace: &Trace, phases: &Phases, budget: &Budget, start_ns: u64) -> Value {
     let rows = budget.rows.iter().map(|row| {
         json!({
-            "spent": budget_words::key(row.spent),
-            "backend": budget_words::backend(row.spent).map(|backend| backend.0),
-            "words": budget_words::words(trace, row.spent),
+            "spent": spent_words::key(row.spent),
+            "backend": spent_words::backend(row.spent).map(|backend| backend.0),
+            "words": spent_words::words(trace, row.spent),
             "ns": row.ns,
             "estimated": row.estimated_ns,
         })
     });
     json!({
-        "title": budget_words::title(budget),
-        "unit": budget_words::unit(budget),
+        "title": budget_tables::title(budget),
+        "unit": spent_words::unit(budget),
         "units": budget.units(),
         "wall": budget.wall_ns,
         "spans": spans(phases, budget, start_ns),

@@ -60,7 +60,7 @@ pub const BATCH_OUTPUTS_UNSAID: u8 = 1 << 3;
 /// Of the batch only the number of tokens could be read, or there are more sequences than listed.
 pub const BATCH_PARTLY_KNOWN: u8 = 1 << 4;
 /// No call of libllama was seen: the graph run that begins then has tokens at these positions. Which
-/// sequences they are of is not known; stretches of positions are listed.
+/// sequences they are of is not known; positions that follow each other are listed together.
 pub const BATCH_FROM_POSITIONS: u8 = 1 << 5;
 /// Most sequences that a batch's record lists: libllama takes no more. (Older versions do; recordings of
 /// before listed 64.)

@@ -13,7 +13,7 @@ pub struct Annotations {
     pub losses: Vec<String>,
 }
 
-/// A named stretch of time.
+/// A named span of time.
 #[derive(Debug)]
 pub struct Slice {
     pub name: String,

@@ -110,23 +110,23 @@ fn served(trace: &Trace) -> Vec<Entry> {
     entries.collect()
 }
 
-/// The pairs of two lists: the longest stretch that agrees, and then the same before and behind it.
+/// The pairs of two lists: the longest part that agrees, and then the same before and behind it.
 fn side_by_side(calls: &[Entry], runs: &[Entry], misfit: impl Fn(&[Pair]) -> u64) -> Vec<Pair> {
     let mut pairs = Vec::new();
     let mut rest = vec![(calls, runs)];
     while let Some((calls, runs)) = rest.pop() {
-        let Some((call, run, stretch)) = longest(calls, runs, &misfit) else { continue };
+        let Some((call, run, agreement)) = longest(calls, runs, &misfit) else { continue };
         let first = (call, run);
-        let last = (call + stretch.len(), run + stretch.runs);
+        let last = (call + agreement.len(), run + agreement.runs);
         rest.push((&calls[..first.0], &runs[..first.1]));
         rest.push((&calls[last.0..], &runs[last.1..]));
-        pairs.extend(stretch.pairs);
+        pairs.extend(agreement.pairs);
     }
     pairs.sort_unstable_by_key(|pair| pair.client);
     pairs
 }
 
-/// A stretch of calls that agrees with a stretch of runs.
+/// Calls in a row that agree with runs in a row.
 struct Agreement {
     pairs: Vec<Pair>,
     runs: usize,
@@ -138,7 +138,7 @@ impl Agreement {
     }
 }
 
-/// Where the longest stretch begins in both lists. Of several, the first that fits the times best.
+/// Where the longest agreement begins in both lists. Of several, the first that fits the times best.
 fn longest(
     calls: &[Entry],
     runs: &[Entry],
@@ -150,7 +150,7 @@ fn longest(
     let mut best_misfit = None;
     for distance in distances(calls, runs) {
         let Some(found) = longest_at(calls, runs, &at_order, distance) else { continue };
-        let than = best.as_ref().map_or(0, |(_, _, stretch)| stretch.len());
+        let than = best.as_ref().map_or(0, |(_, _, agreement)| agreement.len());
         if found.2.len() < than {
             continue;
         }
@@ -159,8 +159,8 @@ fn longest(
             continue;
         }
         // Several ways agree: times decide.
-        let known = best.as_ref().map_or(u64::MAX, |(_, _, stretch)| {
-            best_misfit.unwrap_or_else(|| misfit(&stretch.pairs))
+        let known = best.as_ref().map_or(u64::MAX, |(_, _, agreement)| {
+            best_misfit.unwrap_or_else(|| misfit(&agreement.pairs))
         });
         let new = misfit(&found.2.pairs);
         best_misfit = Some(known.min(new));
@@ -206,7 +206,7 @@ fn distances(calls: &[Entry], runs: &[Entry]) -> Vec<i64> {
     all
 }
 
-/// The longest stretch at one distance.
+/// The longest agreement at one distance.
 fn longest_at(
     calls: &[Entry],
     runs: &[Entry],

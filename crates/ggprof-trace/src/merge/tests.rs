@@ -195,16 +195,7 @@ fn servers_of_one_machine_have_one_clock() {
 }
 
 fn with_power(trace: Trace, microwatts: u64) -> Trace {
-    let sensor = Sensor {
-        quantity: Quantity::DevicePower,
-        device: 0,
-        machine: 0,
-        name: "GPU".to_owned(),
-        is_forbidden: false,
-        every_ns: 10,
-        times_ns: vec![10, 20],
-        values: vec![microwatts; 2],
-    };
+    let sensor = text_fixture::sensor(Quantity::DevicePower, 10, 10, &[microwatts; 2]);
     Trace { sensors: vec![sensor], ..trace }
 }
 

@@ -1,7 +1,7 @@
 //! What commands take that read recordings: which part, which questions, in what form.
 
 use super::{parsed, texts};
-use crate::format::{Output, Printout};
+use crate::format::{FormatArg, Output, Printout};
 use crate::quantity::{self, Moment};
 use clap::{Args, ValueEnum};
 use ggprof_analysis::PhaseKind;
@@ -189,18 +189,6 @@ pub(crate) enum ByArg {
     Copy,
     /// Experts of the model: which were used, how often and how evenly, layer by layer
     Expert,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    /// Aligned, no wider than the terminal
-    Table,
-    /// Tables to paste into an issue
-    Markdown,
-    /// Raw numbers, all columns
-    Json,
-    /// Raw numbers, all columns, the tables only
-    Csv,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,8 +4,10 @@
 use super::run::{Plan, deliver_all, variables_of};
 use crate::cli::AttachArgs;
 use crate::exit::Outcome;
-use crate::launch::{self, Ahead, Control, Processes, Running, Samples, Sensors, Spools};
+use crate::inherited::was_ignored;
+use crate::launch::{self, Ahead, ControlSocket, Processes, Running, Samples, Sensors, Spools};
 use crate::{messages, output};
+use ggprof_spool::names;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -29,15 +31,15 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
     let ahead = Ahead::of(spools.path());
     let mut settings = variables_of(&arguments.how, &spools);
     // However we end.
-    settings.push(("GGPROF_ENDS_WITH_LAUNCHER", (spools.is_locked() as u8).to_string().into()));
+    settings.push((names::ENDS_WITH_LAUNCHER, (spools.is_locked() as u8).to_string().into()));
     // Its layer comes too late.
-    settings.push(("GGPROF_VULKAN", "off".into()));
+    settings.push((names::VULKAN, "off".into()));
     let attached = launch::attach(&process, &agent, &settings);
     // Nobody else would end what could not begin.
     let attached = attached.inspect_err(|_| stop(&spools))?;
     start(&spools)?;
     // Whoever asks finds a recording that has begun.
-    let control = Control::listen(spools.path(), samples.clone());
+    let control = ControlSocket::listen(spools.path(), samples.clone());
     messages::note(&begun(&process, &attached, arguments.duration));
     if let Some(why) = &attached.unchanged {
         messages::warning(&format!(
@@ -117,7 +119,7 @@ impl Alive {
         // The program is not our child: no signal of the terminal reaches it, and it would be recorded for
         // ever. `nohup` wants just that of SIGHUP.
         let heard = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-        for signal in heard.into_iter().filter(|&signal| !launch::was_ignored(signal)) {
+        for signal in heard.into_iter().filter(|&signal| !was_ignored(signal)) {
             signal_hook::flag::register(signal, is_over.clone())?;
         }
         Ok(Alive { process, is_over })

@@ -5,12 +5,13 @@ use crate::baseline::Baseline;
 use crate::cli::{BenchArgs, Cli, Command};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
-use crate::input::Recording;
 use crate::launch::{Interrupted, Interruption, Trial, numbered_recordings, remove_recordings};
+use crate::recording::Recording;
 use crate::{interruption, messages};
 use anyhow::{anyhow, bail};
 use clap::Parser;
 use ggprof_analysis::diff::{Depth, Diff};
+use ggprof_spool::names;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -212,7 +213,7 @@ impl Bench<'_> {
     fn warm_up(&mut self) -> anyhow::Result<()> {
         for side in [0, 1] {
             messages::progress(&format!("warming up {}", NAMES[side].to_uppercase()));
-            let file = self.place.directory.join("warm-up.ggprof");
+            let file = self.place.directory.join(format!("warm-up{}", names::RECORDING_ENDING));
             self.trial(side, &file)?;
             // It is left out.
             remove_recordings(&file);
@@ -242,7 +243,7 @@ impl Bench<'_> {
         let name = NAMES[side];
         let left = self.left(pair, until);
         messages::progress(&format!("pair {pair} of {until}, {}{left}", name.to_uppercase()));
-        let file = self.place.directory.join(format!("{name}{pair}.ggprof"));
+        let file = self.place.directory.join(format!("{name}{pair}{}", names::RECORDING_ENDING));
         let made = self.trial(side, &file)?;
         let mut recording = with_most_events(&made)?;
         recording.name = format!("{name}{pair}");

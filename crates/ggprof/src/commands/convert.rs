@@ -4,7 +4,8 @@
 use crate::cli::ConvertArgs;
 use crate::exit::Outcome;
 use crate::format::Output;
-use crate::input::{Recording, files_of};
+use crate::input::files_of;
+use crate::recording::Recording;
 use crate::{messages, output, tables};
 use anyhow::{anyhow, bail};
 use ggprof_trace::formats::{ReadError, copy_recording};

@@ -1,12 +1,14 @@
 //! `ggprof diff`: what changed between two sides, and what contributes to it.
 
 use crate::baseline::Baseline;
-use crate::cli::{DiffArgs, FormatArg, JudgedArgs, PrintArgs, ShownArgs};
+use crate::cli::{DiffArgs, JudgedArgs, PrintArgs, ShownArgs};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::fail_if::{FailIf, Found};
+use crate::format::FormatArg;
 use crate::format::Output;
-use crate::input::{Recording, named_twice};
+use crate::input::named_twice;
+use crate::recording::Recording;
 use crate::{messages, output, printing};
 use anyhow::bail;
 use ggprof_analysis::diff::Diff;

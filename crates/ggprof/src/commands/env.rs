@@ -3,6 +3,7 @@
 use crate::exit::Outcome;
 use crate::{launch, output};
 use anyhow::bail;
+use ggprof_spool::names;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -17,7 +18,7 @@ pub(crate) fn env() -> anyhow::Result<Outcome> {
     let variables = [
         ("LD_PRELOAD", launch::preload_with_agent(&agent)),
         (launch::SANITIZER, launch::sanitizer_options()),
-        ("GGPROF_COMMAND", std::env::current_exe()?.into_os_string()),
+        (names::COMMAND, std::env::current_exe()?.into_os_string()),
     ];
     output::to_stdout(|out| {
         variables.iter().try_for_each(|(name, value)| out.write_all(&export(name, value)))

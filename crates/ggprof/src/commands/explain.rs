@@ -2,8 +2,8 @@
 
 use crate::cli::ExplainArgs;
 use crate::exit::Outcome;
-use crate::input::Recording;
 use crate::printing;
+use crate::recording::Recording;
 use ggprof_report::documents;
 use std::path::{Path, PathBuf};
 

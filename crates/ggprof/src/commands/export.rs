@@ -2,7 +2,7 @@
 
 use crate::cli::{Export, ExportOpsArgs};
 use crate::exit::Outcome;
-use crate::input::Recording;
+use crate::recording::Recording;
 use crate::{op_export, output};
 use std::path::Path;
 

@@ -2,7 +2,8 @@
 
 use crate::cli::MergeArgs;
 use crate::exit::Outcome;
-use crate::input::{Recording, files_of};
+use crate::input::files_of;
+use crate::recording::Recording;
 use crate::{output, terminal};
 use anyhow::bail;
 use ggprof_report::{documents, render};

@@ -2,7 +2,7 @@
 
 use crate::cli::{OpBenchArgs, Ops};
 use crate::exit::Outcome;
-use crate::input::Recording;
+use crate::recording::Recording;
 use crate::{messages, op_bench, printing};
 use anyhow::bail;
 use ggprof_analysis::{DistinctOp, distinct_ops, node_sums, roofs};

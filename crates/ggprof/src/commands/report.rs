@@ -1,9 +1,10 @@
 //! `ggprof report`: questions about a recording, printed or exported.
 
-use crate::cli::{FormatArg, NumbersArgs, PrintArgs, ReportArgs};
+use crate::cli::{NumbersArgs, PrintArgs, ReportArgs};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
-use crate::input::Recording;
+use crate::format::FormatArg;
+use crate::recording::Recording;
 use crate::{messages, op_export, output, printing};
 use ggprof_analysis::diff::Depth;
 use ggprof_analysis::filter::leave_warm_ups_out;

@@ -4,13 +4,14 @@
 use crate::cli::{HowArgs, RunArgs, SummaryTo, VulkanArg};
 use crate::exit::{self, Outcome};
 use crate::format::Output;
-use crate::input::Recording;
 use crate::launch::{self, Completed, Ended, Samples, Sensors, Spools};
+use crate::recording::Recording;
 use crate::{messages, output, terminal};
 use clap::ValueEnum;
 use ggprof_analysis::diff::{Fusions, ledger};
 use ggprof_ggml::{PROFILE_VARIABLE, profile_file};
 use ggprof_report::{Document, documents, render};
+use ggprof_spool::names;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -71,7 +72,7 @@ fn once(
         messages::warning(&obstacle.sentence(path));
     }
     let samples = Arc::<Mutex<Samples>>::default();
-    let _control = launch::Control::listen(spools.path(), samples.clone());
+    let _control = launch::ControlSocket::listen(spools.path(), samples.clone());
     let mut variables = variables(arguments, &spools);
     if arguments.vulkan != VulkanArg::Off {
         variables.extend(launch::announce_vulkan_layer(
@@ -247,7 +248,9 @@ fn orders(arguments: &RunArgs, plan: &Plan) -> launch::Orders {
         },
         snapshot_file: Box::new(move |number| match &first {
             Some(output) => output.of_one(&format!("snapshot-{number}")),
-            None => Output::recording(format!("snapshot-{number}.ggprof").into()),
+            None => {
+                Output::recording(format!("snapshot-{number}{}", names::RECORDING_ENDING).into())
+            }
         }),
     }
 }
@@ -270,18 +273,16 @@ fn value_of<'w>(word: &'w OsStr, flag: &str) -> Option<&'w str> {
 
 fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
     let mut variables = variables_of(&arguments.how, spools);
-    for (name, on) in
-        [("GGPROF_SERIALIZE", arguments.serialize), ("GGPROF_PAUSED", arguments.paused)]
-    {
+    for (name, on) in [(names::SERIALIZE, arguments.serialize), (names::PAUSED, arguments.paused)] {
         variables.push((name, yes_or_nothing(on)));
     }
-    variables.push(("GGPROF_VULKAN", name_of(arguments.vulkan)));
+    variables.push((names::VULKAN, name_of(arguments.vulkan)));
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
     for (name, number) in [
-        ("GGPROF_START_AFTER_NS", arguments.start_after.and_then(nanoseconds)),
-        ("GGPROF_DURATION_NS", arguments.duration.and_then(nanoseconds)),
-        ("GGPROF_FIRST_GRAPH", arguments.graphs.map(|graphs| graphs.first)),
-        ("GGPROF_LAST_GRAPH", arguments.graphs.and_then(|graphs| graphs.last)),
+        (names::START_AFTER_NS, arguments.start_after.and_then(nanoseconds)),
+        (names::DURATION_NS, arguments.duration.and_then(nanoseconds)),
+        (names::FIRST_GRAPH, arguments.graphs.map(|graphs| graphs.first)),
+        (names::LAST_GRAPH, arguments.graphs.and_then(|graphs| graphs.last)),
     ] {
         variables.push((name, number_or_nothing(number)));
     }
@@ -291,11 +292,11 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
 /// What the agent is told, whether it comes with the program or later.
 pub(super) fn variables_of(how: &HowArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
     vec![
-        ("GGPROF_SPOOL", spools.pattern()),
-        ("GGPROF_THREADS", yes_or_nothing(how.threads)),
-        ("GGPROF_CUDA", name_of(how.cuda)),
-        ("GGPROF_BUDGET", how.budget.to_string().into()),
-        ("GGPROF_MAX_BYTES", number_or_nothing(how.max_size.map(launch::size_for_agent))),
+        (names::SPOOL, spools.pattern()),
+        (names::THREADS, yes_or_nothing(how.threads)),
+        (names::CUDA, name_of(how.cuda)),
+        (names::BUDGET, how.budget.to_string().into()),
+        (names::MAX_BYTES, number_or_nothing(how.max_size.map(launch::size_for_agent))),
     ]
 }
 

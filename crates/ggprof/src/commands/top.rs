@@ -10,6 +10,7 @@ use anyhow::Context;
 use ggprof_analysis::live::{Frame, Reading};
 use ggprof_report::live::{Shown, json_line, screen};
 use ggprof_report::stopped_sentence;
+use ggprof_spool::names;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
 use std::os::unix::ffi::OsStringExt;
@@ -166,7 +167,7 @@ impl View {
 
     /// To a file that is not there yet.
     fn write(&mut self, process: &Listed) -> anyhow::Result<String> {
-        let name = |number: u32| format!("snapshot-{number}.ggprof");
+        let name = |number: u32| format!("snapshot-{number}{}", names::RECORDING_ENDING);
         self.written += 1;
         while PathBuf::from(name(self.written)).exists() {
             self.written += 1;

@@ -2,8 +2,8 @@
 
 use crate::cli::ViewArgs;
 use crate::exit::Outcome;
-use crate::input::Recording;
 use crate::interruption::Removal;
+use crate::recording::Recording;
 use crate::{messages, output};
 use anyhow::Context;
 use ggprof_report::viewer;

@@ -1,11 +1,12 @@
 //! A program under examination: its file, its processes, and a recording of its first graph.
 
 use crate::exit::Outcome;
-use crate::input::Recording;
 use crate::launch::{self, Look, Process, Program, Spools};
 use crate::messages;
+use crate::recording::Recording;
 use ggprof_agents::Libc;
 use ggprof_report::{Block, Cell, Document, Fact, documents};
+use ggprof_spool::names;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Doc
         "Looking at {} until its first graph run, for at most {seconds} s; then ggprof ends it.",
         command[0].to_string_lossy()
     ));
-    let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
+    let mut variables = vec![(names::SPOOL, spools.pattern())];
     variables.extend(launch::announce_vulkan_layer(
         agent.library(program.and_then(|program| program.libc)),
         spools.path(),

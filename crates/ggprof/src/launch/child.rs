@@ -1,6 +1,7 @@
 //! The program that is recorded. It keeps its own streams, terminal, signals and exit status.
 
-use super::{Agent, inherited, preload};
+use super::{Agent, preload};
+use crate::inherited;
 use crate::messages;
 use anyhow::anyhow;
 use rustix::process::{Pid, Signal, kill_process};

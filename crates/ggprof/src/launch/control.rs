@@ -27,26 +27,26 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const OK: &[u8] = b"ok\n";
 
 /// Recordings that metrics were asked of, each looked at from the first time on.
-type Measured = Arc<Mutex<HashMap<PathBuf, Watched>>>;
+type WatchedFiles = Arc<Mutex<HashMap<PathBuf, Watched>>>;
 
 /// Listens until it is dropped.
-pub(crate) struct Control {
+pub(crate) struct ControlSocket {
     socket: Option<PathBuf>,
 }
 
-impl Control {
+impl ControlSocket {
     /// Recordings appear in this directory, and samples for copies of them. Without a socket all else works, so that is no
     /// error.
-    pub(crate) fn listen(spools: &Path, samples: Arc<Mutex<Samples>>) -> Control {
+    pub(crate) fn listen(spools: &Path, samples: Arc<Mutex<Samples>>) -> ControlSocket {
         let listening = listen(spools.to_owned(), samples);
         if let Err(error) = &listening {
             messages::warning(&format!("`ggprof ctl` will not reach this recording: {error:#}"));
         }
-        Control { socket: listening.ok() }
+        ControlSocket { socket: listening.ok() }
     }
 }
 
-impl Drop for Control {
+impl Drop for ControlSocket {
     fn drop(&mut self) {
         if let Some(socket) = &self.socket {
             let _ = std::fs::remove_file(socket);
@@ -56,7 +56,7 @@ impl Drop for Control {
 
 fn listen(spools: PathBuf, samples: Arc<Mutex<Samples>>) -> anyhow::Result<PathBuf> {
     let (listener, socket) = sockets::listen()?;
-    let measured = Measured::default();
+    let measured = WatchedFiles::default();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (spools, samples) = (spools.clone(), samples.clone());
@@ -68,7 +68,12 @@ fn listen(spools: PathBuf, samples: Arc<Mutex<Samples>>) -> anyhow::Result<PathB
 }
 
 /// Only the user or root can connect: the socket is in a directory that only the user can open.
-fn answer(mut stream: UnixStream, spools: &Path, samples: &Mutex<Samples>, measured: &Measured) {
+fn answer(
+    mut stream: UnixStream,
+    spools: &Path,
+    samples: &Mutex<Samples>,
+    measured: &WatchedFiles,
+) {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let _ = stream.set_write_timeout(Some(PATIENCE));
     let done = request(&stream)
@@ -89,7 +94,7 @@ fn carry_out(
     request: &str,
     spools: &Path,
     samples: &Mutex<Samples>,
-    measured: &Measured,
+    measured: &WatchedFiles,
     out: &mut UnixStream,
 ) -> anyhow::Result<()> {
     let recorded = RecordedProcess::alive(&recordings_in(spools));
@@ -143,7 +148,7 @@ fn carry_out(
     Ok(out.write_all(OK)?)
 }
 
-fn metrics(file: &Path, readings: &[Reading], measured: &Measured) -> anyhow::Result<String> {
+fn metrics(file: &Path, readings: &[Reading], measured: &WatchedFiles) -> anyhow::Result<String> {
     let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
     if !measured.contains_key(file) {
         measured.insert(file.to_owned(), Watched::open(file)?);

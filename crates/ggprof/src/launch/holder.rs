@@ -2,6 +2,7 @@
 //! the process id in the process's own PID namespace, which may differ from ours, and /proc may
 //! show a third one. But the process that records has the file mapped.
 
+use ggprof_spool::names;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ impl Holder {
         let maps = String::from_utf8_lossy(&maps);
         let inode = self.inode.to_string();
         Some(maps.lines().any(|line| {
-            line.contains(".ggprof") && line.split_ascii_whitespace().nth(4) == Some(&inode)
+            line.contains(names::RECORDING_ENDING)
+                && line.split_ascii_whitespace().nth(4) == Some(&inode)
         }))
     }
 

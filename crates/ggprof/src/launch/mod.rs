@@ -10,9 +10,6 @@ mod control;
 #[allow(unsafe_code)]
 mod day_clock;
 mod holder;
-// Needs the system before Rust does, and again in a child.
-#[allow(unsafe_code)]
-mod inherited;
 mod listed;
 mod look;
 mod machine;
@@ -35,8 +32,7 @@ pub(crate) use ahead::Ahead;
 pub(crate) use attach::{Attached, Running, attach};
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
-pub(crate) use control::Control;
-pub(crate) use inherited::was_ignored;
+pub(crate) use control::ControlSocket;
 pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};

@@ -8,7 +8,7 @@ use super::watched::Watched;
 use crate::format::Output;
 use crate::quantity::Event;
 use crate::{messages, output};
-use ggprof_analysis::live::{Counters, Frame, Wait};
+use ggprof_analysis::live::{Counters, Frame, LiveWait};
 use ggprof_report::live::open_metrics;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -169,7 +169,7 @@ impl Trouble {
         frame: &Frame,
         speed: impl Fn() -> Option<f64>,
     ) -> Option<Event> {
-        let is_new = |wait: Wait, limit: Duration, told: Option<u64>| {
+        let is_new = |wait: LiveWait, limit: Duration, told: Option<u64>| {
             u128::from(wait.ns) > limit.as_nanos() && Some(wait.start_ns) != told
         };
         events.iter().copied().find(|event| match *event {

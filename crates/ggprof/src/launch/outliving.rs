@@ -2,6 +2,7 @@
 //! of those that ggml is used in end with the command.
 
 use super::{RecordedProcess, Spools};
+use ggprof_spool::names;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ pub(crate) fn stop_recordings(spools: &Spools) -> Vec<Outliving> {
 
 /// The first that was started with the agent.
 pub(crate) fn any(spools: &Spools) -> Option<Outliving> {
-    let mut variable = OsString::from("GGPROF_SPOOL=");
+    let mut variable = OsString::from(format!("{}=", names::SPOOL));
     variable.push(spools.pattern());
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -5,15 +5,13 @@ use super::sockets::is_private;
 use crate::messages;
 use anyhow::anyhow;
 use ggprof_spool::live::LiveSpool;
-use ggprof_spool::{beside, layout};
+use ggprof_spool::{beside, layout, names};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-const PREFIX: &str = "ggprof-";
 
 /// A directory that only the user can open. It disappears with what is in it, unless kept.
 pub(crate) struct Spools {
@@ -29,7 +27,7 @@ impl Spools {
         let places = places();
         for place in places.iter().chain([&PathBuf::from(".")]) {
             let made = tempfile::Builder::new()
-                .prefix(PREFIX)
+                .prefix(names::AMONG_OTHERS_BEGIN)
                 .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(place);
             if let Ok(directory) = made {
@@ -56,7 +54,7 @@ impl Spools {
     /// Where the agent of a process puts its recording; it puts its number for `%p`.
     pub(crate) fn pattern(&self) -> OsString {
         let directory = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
-        directory.join("%p.ggprof").into_os_string()
+        directory.join(names::RECORDING).into_os_string()
     }
 
     /// The recordings that were made, by their names. Of a process that was killed when it had
@@ -100,8 +98,9 @@ impl Spools {
         let entries = places().into_iter().flat_map(std::fs::read_dir).flatten().flatten();
         let entries = entries.map(|entry| entry.path());
         let named = entries.filter(|path| {
-            path.file_name()
-                .is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+            path.file_name().is_some_and(|name| {
+                name.as_encoded_bytes().starts_with(names::AMONG_OTHERS_BEGIN.as_bytes())
+            })
         });
         let mut left: Vec<PathBuf> = named
             .flat_map(|path| match is_private(&path) {
@@ -172,7 +171,8 @@ fn is_blank(file: &Path) -> bool {
 
 /// Checks its name, and that it is a file: ggprof must not wait for a pipe or follow a link.
 fn is_recording(file: &Path) -> bool {
-    let is_named = file.file_name().is_some_and(|it| it.to_string_lossy().contains(".ggprof"));
+    let is_named =
+        file.file_name().is_some_and(|it| it.to_string_lossy().contains(names::RECORDING_ENDING));
     is_named && std::fs::symlink_metadata(file).is_ok_and(|found| found.is_file())
 }
 
@@ -190,5 +190,5 @@ fn is_left(file: &Path) -> bool {
 /// program makes a second one, `42.ggprof.1`: that is `42.1`.
 pub(crate) fn process_of(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    name.trim_start_matches(PREFIX).replace(".ggprof", "")
+    name.trim_start_matches(names::AMONG_OTHERS_BEGIN).replace(names::RECORDING_ENDING, "")
 }

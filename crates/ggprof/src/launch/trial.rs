@@ -1,9 +1,11 @@
 //! One of many runs of a command, each recorded into a file. Each is made by a `ggprof run` of its own,
 //! so that it is recorded as any other, and what it prints is shown only if it fails.
 
-use super::{NotStarted, was_ignored};
+use super::NotStarted;
+use crate::inherited::was_ignored;
 use crate::messages;
 use anyhow::{Context, anyhow, bail};
+use ggprof_spool::names;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -78,7 +80,8 @@ pub(crate) fn remove(file: &Path) {
 pub(crate) fn numbered(directory: &Path, name: &str) -> Vec<PathBuf> {
     let is_meant = |path: &PathBuf| {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let number = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".ggprof"));
+        let number =
+            file.strip_prefix(name).and_then(|rest| rest.strip_suffix(names::RECORDING_ENDING));
         number.is_some_and(|number| match number.split_once('.') {
             Some((number, process)) => is_number(number) && is_number(process),
             None => is_number(number),
@@ -97,7 +100,8 @@ fn recordings(file: &Path) -> Vec<PathBuf> {
     let stem = format!("{}.", file.file_stem().unwrap_or_default().to_string_lossy());
     let is_of_process = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let process = name.strip_prefix(&stem).and_then(|rest| rest.strip_suffix(".ggprof"));
+        let process =
+            name.strip_prefix(&stem).and_then(|rest| rest.strip_suffix(names::RECORDING_ENDING));
         process.is_some_and(is_number)
     };
     let entries = file.parent().and_then(|directory| std::fs::read_dir(directory).ok());

@@ -1,7 +1,7 @@
 //! The process in which one op runs.
 
 use anyhow::Context;
-use ggprof_ops::{Measured, Trial};
+use ggprof_ops::{Trial, TrialTime};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// What a trial took, or why there is nothing to say: a clause.
-pub(super) fn measured(trial: &Trial, limit: Duration) -> Result<Measured, String> {
+pub(super) fn measured(trial: &Trial, limit: Duration) -> Result<TrialTime, String> {
     let ended = run(trial, limit).map_err(|error| format!("{error:#}"))?;
     let Some((status, answer, said)) = ended else {
         return Err(format!("it took longer than {} s", limit.as_secs_f64()));

@@ -1,20 +1,12 @@
 //! What `ggprof diff` prints, on a recording of ggml's own profiler and on copies of it in
 //! which something takes longer.
 
-use crate::place::{Place, Ran, example};
+use crate::place::{Place, Ran, example, original};
 use expect_test::expect_file;
 use serde_json::Value;
-use std::io::Read;
 
 /// A product that each token of the example needs 16 of.
 const LONGER: &str = "Qcur-";
-
-fn original() -> Value {
-    let mut json = String::new();
-    let file = std::fs::File::open(example()).unwrap();
-    flate2::read::GzDecoder::new(file).read_to_string(&mut json).unwrap();
-    serde_json::from_str(&json).unwrap()
-}
 
 /// The example in which products of one shape take longer, and all that follows comes later. `more`
 /// tells by how much, given what it took and which of them it is. Also how long all of that is.

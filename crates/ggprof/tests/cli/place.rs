@@ -1,7 +1,8 @@
 //! Runs the real command in a directory of its own.
 
+use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -111,4 +112,12 @@ impl Ran {
         assert_eq!(self.err.lines().count(), 1, "{self:?}");
         assert!(self.err.starts_with("ggprof: ") && self.err.ends_with(".\n"), "{self:?}");
     }
+}
+
+/// The example, unpacked and parsed by somebody else.
+pub(crate) fn original() -> Value {
+    let mut json = String::new();
+    let file = std::fs::File::open(example()).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut json).unwrap();
+    serde_json::from_str(&json).unwrap()
 }

@@ -1,6 +1,6 @@
 //! What `ggprof report` prints, on a recording of ggml's own profiler.
 
-use crate::place::{GGPROF, Place, RECORD, Ran, example, profile};
+use crate::place::{GGPROF, Place, RECORD, Ran, example, original, profile};
 use expect_test::expect_file;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -72,14 +72,6 @@ fn what_maintainers_ask_for() {
             assert!(!words.contains(private), "{private} in {words}");
         }
     }
-}
-
-/// The example, unpacked and parsed by somebody else.
-fn original() -> Value {
-    let mut json = String::new();
-    let file = std::fs::File::open(example()).unwrap();
-    flate2::read::GzDecoder::new(file).read_to_string(&mut json).unwrap();
-    serde_json::from_str(&json).unwrap()
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use ggprof_spool::names;
+
 use crate::config::Environment;
 
 /// How closely CUDA devices are watched (`GGPROF_CUDA`).
@@ -41,7 +43,7 @@ impl CudaLevel {
             ("graph", CudaLevel::Graph),
             ("off", CudaLevel::Off),
         ];
-        environment.word("GGPROF_CUDA", &words)
+        environment.word(names::CUDA, &words)
     }
 }
 
@@ -52,7 +54,7 @@ impl CudaConfig {
         let system = ["/usr/local", "/usr"].map(PathBuf::from);
         Ok(CudaConfig {
             level: CudaLevel::from(environment)?,
-            cupti: path("GGPROF_CUPTI"),
+            cupti: path(names::CUPTI),
             homes: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect(),
             python_prefixes: [path("VIRTUAL_ENV"), path("CONDA_PREFIX"), home]
                 .into_iter()

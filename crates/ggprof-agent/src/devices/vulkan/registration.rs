@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ggprof_spool::layer;
 use ggprof_spool::layout::CoveredWhy;
+use ggprof_spool::{layer, names};
 
 use super::device::DEVICES;
 use crate::config::Environment;
@@ -71,7 +71,7 @@ pub(crate) fn announce(environment: &Environment) {
 /// at.
 #[unsafe(link_section = ".text.asleep")]
 fn is_announced(environment: &Environment, named: &OsStr) -> bool {
-    let spool = environment.get("GGPROF_SPOOL").unwrap_or_default().as_bytes();
+    let spool = environment.get(names::SPOOL).unwrap_or_default().as_bytes();
     let end = spool.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let is_it = |directory: &[u8]| {
         directory.strip_prefix(&spool[..end]) == Some(layer::DIRECTORY.as_bytes())

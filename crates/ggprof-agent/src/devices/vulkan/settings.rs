@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use ggprof_spool::names;
+
 use crate::config::Environment;
 use crate::recorder::current;
 
@@ -31,7 +33,7 @@ impl Mode {
             ("serial", Mode::Serial),
             ("off", Mode::Off),
         ];
-        environment.word("GGPROF_VULKAN", &words)
+        environment.word(names::VULKAN, &words)
     }
 }
 

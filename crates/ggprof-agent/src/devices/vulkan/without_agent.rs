@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use ggprof_spool::beside;
+use ggprof_spool::{beside, names};
 
 use super::registration;
 use crate::config;
@@ -29,7 +29,7 @@ fn tell() -> Option<()> {
     // As the process was started: its threads may be changing the environment now.
     let environment = std::fs::read("/proc/self/environ").ok()?;
     let mut variables = environment.split(|&byte| byte == 0);
-    let spool = variables.find_map(|variable| variable.strip_prefix(b"GGPROF_SPOOL="))?;
+    let spool = variables.find_map(|variable| config::value_of(variable, names::SPOOL))?;
     let directory = Path::new(OsStr::from_bytes(spool)).parent()?;
     if !registration::is_ours_alone(directory) {
         return None;

@@ -173,7 +173,7 @@ fn recordings_that_are_slower_as_a_whole() {
     let b = slower_as_a_whole([6, 22, 2, 28, 14, 10], |op| if op == 0 { 1050 } else { 1000 });
     let diff = compare(&a, &b, Depth::Op);
     let phase = &diff.phases[1];
-    let op = |row: &Row| row.key.op.clone().unwrap();
+    let op = |row: &DiffRow| row.key.op.clone().unwrap();
     let certain: Vec<_> = phase.rows.iter().filter(|row| row.change.is_certain()).map(op).collect();
     assert_eq!(certain, ["ADD"], "{}", text(&diff));
     let others = phase.rows[1..].iter().map(|row| row.change.ns().abs());

@@ -188,7 +188,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Start and length of a stretch of ticks, in nanoseconds.
+    /// Start and length of a span of ticks, in nanoseconds.
     pub(super) fn span(&self, start: u64, end: u64) -> (u64, u64) {
         let start_ns = self.clock.ns(start);
         (start_ns, self.clock.ns(end).saturating_sub(start_ns))

@@ -5,7 +5,7 @@
 
 use super::clock::Clock;
 use super::nodes::{self, Nodes};
-use super::tables::Tables;
+use super::tables::{Tables, is_for_reports_only};
 use super::{backends, batches};
 use crate::model::{BackendIndex, Dropped, Trace};
 use described::Described;
@@ -96,21 +96,7 @@ impl Live {
                 New::Record(record) => record,
             };
             match &record {
-                // Nobody asks about these while the program runs.
-                Record::Buffer { .. }
-                | Record::Coverage(_)
-                | Record::DeviceMemory(_)
-                | Record::Driver(_)
-                | Record::ExpertUse { .. }
-                | Record::HostTask(_)
-                | Record::Instance(_)
-                | Record::Machine { .. }
-                | Record::MemoryKind(_)
-                | Record::Placement { .. }
-                | Record::Sample(_)
-                | Record::Sensor { .. }
-                | Record::ThreadShare(_)
-                | Record::Transfer(_) => return,
+                record if is_for_reports_only(record) => return,
                 Record::GraphRunEnd(_) | Record::SplitEnd(_) | Record::BatchEnd(_) => {
                     ends.push(record);
                     return;

@@ -87,6 +87,27 @@ pub(super) struct BatchCall {
     pub(super) end: Option<layout::BatchEnd>,
 }
 
+/// Whether nobody asks about it while the program runs.
+pub(super) fn is_for_reports_only(record: &Record) -> bool {
+    matches!(
+        record,
+        Record::Buffer { .. }
+            | Record::Coverage(_)
+            | Record::DeviceMemory(_)
+            | Record::Driver(_)
+            | Record::ExpertUse { .. }
+            | Record::HostTask(_)
+            | Record::Instance(_)
+            | Record::Machine { .. }
+            | Record::MemoryKind(_)
+            | Record::Placement { .. }
+            | Record::Sample(_)
+            | Record::Sensor { .. }
+            | Record::ThreadShare(_)
+            | Record::Transfer(_)
+    )
+}
+
 impl Tables {
     /// Reads all records but ops, which it notes the places of; damage becomes losses of `trace`.
     pub(super) fn gather<S: Bytes + ?Sized>(

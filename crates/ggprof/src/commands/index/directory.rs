@@ -5,7 +5,7 @@ use crate::format::is_called_recording;
 use crate::input::read_one_of_many;
 use crate::{messages, output};
 use anyhow::bail;
-use ggprof_analysis::catalogue::{self, Entry, Found, KnownFile};
+use ggprof_analysis::catalogue::{self, CatalogueEntry, Found, KnownFile};
 use ggprof_report::tables::recording_id;
 use ggprof_trace::formats::ReadError;
 use std::collections::HashMap;
@@ -109,7 +109,7 @@ impl Index {
 
     /// Recordings with the names of their files, each once; and how many files hold one that another
     /// holds, too.
-    pub(crate) fn recordings(&self) -> (Vec<(&str, &Entry)>, usize) {
+    pub(crate) fn recordings(&self) -> (Vec<(&str, &CatalogueEntry)>, usize) {
         let mut first: HashMap<&str, &str> = HashMap::new();
         let mut recordings = Vec::new();
         let mut copies = 0;

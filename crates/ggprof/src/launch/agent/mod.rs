@@ -9,6 +9,7 @@ mod place;
 use super::{preload, program};
 use anyhow::{anyhow, bail};
 use ggprof_agents::{Agent as Carried, CARRIED, Libc};
+use ggprof_spool::names;
 use std::env::consts::ARCH;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -69,10 +70,10 @@ pub(crate) fn find_for(command: &OsStr) -> anyhow::Result<Agent> {
 /// The agent that `GGPROF_AGENT` names, or one that the command carries, or the one beside it,
 /// where the build puts it.
 fn find_for_processor(processor: &'static str) -> anyhow::Result<Agent> {
-    if let Some(path) = std::env::var_os("GGPROF_AGENT") {
+    if let Some(path) = std::env::var_os(names::AGENT) {
         let path = PathBuf::from(path);
         if !path.is_file() {
-            bail!("GGPROF_AGENT names {}, which is not a file. Unset it.", path.display());
+            bail!("{} names {}, which is not a file. Unset it.", names::AGENT, path.display());
         }
         let path = loadable(std::path::absolute(path)?)?;
         let processor = program::processor_of(path.as_os_str()).unwrap_or(ARCH);
@@ -111,7 +112,8 @@ fn beside_the_command() -> anyhow::Result<PathBuf> {
         true => loadable(path.canonicalize()?),
         false => bail!(
             "this ggprof was built without the recording agent, and there is no {FILE} beside it. \
-             Install ggprof with `cargo xtask install`, or name the agent with GGPROF_AGENT."
+             Install ggprof with `cargo xtask install`, or name the agent with {}.",
+            names::AGENT
         ),
     }
 }

@@ -3,13 +3,14 @@
 use super::maps;
 use crate::launch::{RecordedProcess, Spools};
 use crate::messages;
+use ggprof_spool::names;
 use std::io;
 use std::path::PathBuf;
 
 /// Ends it, so that another one can begin. Its file stays.
 pub(super) fn end(pid: u32) -> io::Result<()> {
     let mut files: Vec<PathBuf> = maps::of(pid)?.into_iter().map(|mapping| mapping.path).collect();
-    files.retain(|file| file.to_string_lossy().contains(".ggprof") && file.is_file());
+    files.retain(|file| file.to_string_lossy().contains(names::RECORDING_ENDING) && file.is_file());
     files.sort();
     files.dedup();
     files.retain(|file| !Spools::has_launcher(file));

@@ -1,7 +1,7 @@
 //! What a coverage record says: what it is about, how that is seen, and why not or not in a better
 //! way. All of it is numbers, for programs to decide by; reports have the words for people.
 
-use crate::layout::{Coverage, NONE};
+use super::{Coverage, NONE};
 
 macro_rules! numbered {
     ($($(#[$doc:meta])* $name:ident: $int:ty {

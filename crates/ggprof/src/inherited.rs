@@ -46,7 +46,7 @@ fn bit(signal: i32) -> u64 {
 
 /// Makes the command start with them. For the launcher itself SIGCHLD gets its default, because a
 /// process that ignores it does not learn of the end of its children.
-pub(super) fn pass_on(command: &mut Command) -> &mut Command {
+pub(crate) fn pass_on(command: &mut Command) -> &mut Command {
     // SAFETY: the default is always allowed.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     // SAFETY: `ignore_again` only makes system calls.
