@@ -152,8 +152,8 @@ fn be_the_child<T: Copy>(stage: *mut Stage<T>, work: &impl Fn(*mut Stage<T>) -> 
 }
 
 /// Makes sure that nothing of the child is noticed outside. Every call changes this process only,
-/// which shares nothing with its parent but open files. The very first call limits its time, should the
-/// parent not be there any more to do so.
+/// which shares nothing with its parent but open files. The very first calls limit its time: it ends with the
+/// thread that waits for it, and should that have ended already, a little later.
 fn be_unseen() {
     static NO_BACKTRACE: &[u8] = b"GGML_NO_BACKTRACE=1\0";
     static mut CHILD_ENVIRONMENT: [*const c_char; 2] = [std::ptr::null(); 2];
@@ -166,6 +166,7 @@ fn be_unseen() {
         let mut limit: libc::itimerval = std::mem::zeroed();
         limit.it_value.tv_sec = LONGEST.as_secs() as c_long + 1;
         libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         // ggml would start a debugger to print where it gave up.
         CHILD_ENVIRONMENT[0] = NO_BACKTRACE.as_ptr().cast();
@@ -372,6 +373,35 @@ mod tests {
             }),
             Err(Failure::TooLong)
         );
+    }
+
+    /// What a child has open, its own children have too.
+    #[test]
+    fn a_child_ends_with_a_program_that_is_killed() {
+        let mut ends = [0; 2];
+        // SAFETY: system calls about these two ends of a pipe and about a child, which makes only such calls
+        // and waits.
+        unsafe {
+            assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+            let program = libc::fork();
+            if program == 0 {
+                _ = rehearse(|_| {
+                    libc::write(ends[1], c"!".as_ptr().cast(), 1);
+                    loop {
+                        libc::pause();
+                    }
+                });
+                end_child();
+            }
+            libc::close(ends[1]);
+            let mut read = [0_u8];
+            assert_eq!(libc::read(ends[0], read.as_mut_ptr().cast(), 1), 1);
+            libc::kill(program, libc::SIGKILL);
+            assert_eq!(libc::waitpid(program, std::ptr::null_mut(), 0), program);
+            let mut closed = libc::pollfd { fd: ends[0], events: 0, revents: 0 };
+            assert_eq!(libc::poll(&mut closed, 1, 5000), 1, "it goes on alone");
+            libc::close(ends[0]);
+        }
     }
 
     /// Far less than the limit on a processor, and far more by the clock on the wall, unless there are
