@@ -349,6 +349,7 @@ mod tests {
             quantity,
             device: 0,
             machine: 0,
+            process: None,
             name: "H200".into(),
             is_forbidden: false,
             every_ns: SECOND,

@@ -158,6 +158,7 @@ mod tests {
             quantity,
             device,
             machine: 0,
+            process: None,
             name: "H200".into(),
             is_forbidden: false,
             every_ns: 1000,

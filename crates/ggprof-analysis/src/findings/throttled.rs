@@ -52,6 +52,7 @@ mod tests {
             quantity: Quantity::ThrottledTime,
             device: 0,
             machine: 0,
+            process: None,
             name: String::new(),
             is_forbidden: false,
             every_ns: 1000,
