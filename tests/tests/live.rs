@@ -175,11 +175,14 @@ fn check_first_tokens(level: &str, agrees: impl Fn(f64, f64) -> bool) {
     assert_eq!(sample(&metrics, FIRST_TOKENS), reported.len() as f64, "{reported:?}");
     let sum = sample(&metrics, "gen_ai_server_time_to_first_token_seconds_sum") * 1e9;
     let longest = number(&last["first_token_ns"], "p95");
-    for (what, live, reported) in [
+    for (what, live, expected) in [
         ("sum", sum, reported.iter().sum()),
         ("longest", longest, reported.iter().copied().fold(0.0, f64::max)),
     ] {
-        assert!(agrees(live, reported), "{level}: {what} {live}, {reported} in the report");
+        assert!(
+            agrees(live, expected),
+            "{level}: {what} {live}, {reported:?} in the report; {last}"
+        );
     }
 }
 
