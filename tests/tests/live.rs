@@ -380,8 +380,8 @@ fn top_says_that_the_disk_is_full() {
 fn a_pause_leaves_a_snapshot() {
     let Some(program) = endless() else { return };
     let (_directory, session) = Session::in_new_place();
-    // It is stopped in a graph run, or between two.
-    let when = ["--snapshot-when", "gap>500ms", "--snapshot-when", "run>500ms"];
+    // It is stopped in a graph run, or between two. On a busy machine it may stand for a second by itself.
+    let when = ["--snapshot-when", "gap>3s", "--snapshot-when", "run>3s"];
     let options =
         [&["--max-size", "16MiB", "--snapshots", "1", "-o", "p.ggprof"], &when[..]].concat();
     let running = Running::start(&mut session.recorded(&options, &program));
@@ -391,7 +391,7 @@ fn a_pause_leaves_a_snapshot() {
     assert!(!snapshot.exists(), "nothing happened yet");
     let send = |signal: &str| Command::new("kill").args([signal, &pid]).status().unwrap();
     send("-STOP");
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(4500));
     send("-CONT");
     let paused = Instant::now();
     while !snapshot.exists() {
@@ -402,7 +402,7 @@ fn a_pause_leaves_a_snapshot() {
     assert_eq!(report.status.code(), Some(0), "{report:?}");
     let (code, said) = running.end();
     assert_eq!(code, Some(143), "{said}");
-    assert!(said.contains(">500ms happened"), "{said}");
+    assert!(said.contains(">3s happened"), "{said}");
     assert!(!session.file("p.snapshot-2.ggprof").exists());
 }
 
