@@ -21,10 +21,14 @@ pub(super) fn example(
     };
     let copy = |groups| longest_exposed(trace, divided, groups, is_inside);
     let event = match what {
-        What::Program(it) => return Some(it.longest),
-        What::PromptAgain(it) => return Some(it.longest),
-        What::SmallKernels(it) => return longest_pause(trace, it.backend, is_inside),
-        What::GraphsOff(it) => return longest_pause(trace, it.backend, is_inside),
+        What::Program(it) => return if_any(it.longest),
+        What::PromptAgain(it) => return if_any(it.longest),
+        What::SmallKernels(it) => {
+            return longest_pause(trace, it.backend, is_inside).and_then(if_any);
+        }
+        What::GraphsOff(it) => {
+            return longest_pause(trace, it.backend, is_inside).and_then(if_any);
+        }
         What::Barriers(_) | What::UnequalThreads(_) | What::TooManyThreads(_) => {
             most_waited(trace, is_inside)
         }
@@ -36,6 +40,11 @@ pub(super) fn example(
         _ => None,
     };
     event.map(|event| (event.start_ns, event.end_ns()))
+}
+
+/// Where nothing lasts, there is nothing to see.
+fn if_any(span: (u64, u64)) -> Option<(u64, u64)> {
+    Some(span).filter(|(start_ns, end_ns)| start_ns < end_ns)
 }
 
 /// The longest time that a device had nothing to do between two ops of a graph run.
