@@ -96,7 +96,7 @@ pub fn check_events(recording: &Path) -> bool {
         // Calls that start work come before waits.
         let waiting = sum(&|row| row["spent"] == "waiting_for_device", "ns");
         let before = [computing, copies.timed].concat();
-        let most = beside(&before, &waits(&exported, &runs), &[]);
+        let most = beside(&before, &waits(&exported, &runs, &last_runs_of(&by_run, &runs)), &[]);
         assert!(waiting <= most, "waits in {label}: {waiting}, at most {most}");
     }
     true
@@ -222,12 +222,39 @@ impl Copies {
     }
 }
 
-fn waits(exported: &Value, runs: &BTreeSet<u64>) -> Spans {
+/// Where a device tells when it was done, a phase is over with that: the program may wait for a moment longer
+/// until it is woken up.
+fn waits(exported: &Value, runs: &BTreeSet<u64>, last_runs: &BTreeSet<u64>) -> Spans {
     let tasks = exported["ggprof"]["host_tasks"].as_array().into_iter().flatten();
-    let waits = tasks.filter(|task| {
-        task[0] == "Wait" && task[3].as_u64().is_some_and(|run| runs.contains(&run))
+    let waits = tasks.filter(|task| task[0] == "Wait");
+    let of_run =
+        waits.filter_map(|task| Some((task, task[3].as_u64().filter(|it| runs.contains(it))?)));
+    let times = of_run.map(|(task, run)| {
+        let (start, end) = (number(&task[4]), number(&task[4]) + number(&task[5]));
+        let over = last_runs.contains(&run).then(|| told_end(exported, run)).flatten();
+        (start, over.map_or(end, |over| end.min(over.max(start))))
     });
-    waits.map(|task| (number(&task[4]), number(&task[4]) + number(&task[5]))).collect()
+    times.collect()
+}
+
+/// The last run of a phase, each time that it comes.
+fn last_runs_of(by_run: &Value, its: &BTreeSet<u64>) -> BTreeSet<u64> {
+    let runs: Vec<(u64, &Value)> = (0..).zip(list(by_run, "runs")).collect();
+    let together = runs.chunk_by(|one, next| one.1["phase"] == next.1["phase"]);
+    let last = together.filter_map(|runs| Some(runs.last()?.0));
+    last.filter(|run| its.contains(run)).collect()
+}
+
+/// When all that a graph run computed was over; `None` where only calls that start it are known.
+fn told_end(exported: &Value, run: u64) -> Option<u64> {
+    let of_run = |record: &&Value| record["graph_run"].as_u64() == Some(run);
+    let records = || list(exported, "records").iter().filter(of_run);
+    if records().any(|record| record["measured"] == "host_call") {
+        return None;
+    }
+    let end = |record: &Value| number(&record["start_ns"]) + number(&record["duration_ns"]);
+    let runs = list(&exported["ggprof"], "graph_runs");
+    records().map(end).chain([number(&runs[run as usize][2])]).max()
 }
 
 /// How long some spans, and more of them, were going on while the first ones were not.

@@ -27,7 +27,12 @@ pub struct LlamaServer {
 /// The command of a server with as many slots, and the port it will listen on. `None`, with a
 /// sentence, where sid's packages cannot be had.
 pub fn command(model: &Path, slots: u32) -> Option<(Command, u16)> {
-    let mut command = debian_sid::command("llama-server", &["cpu"])?;
+    command_with(model, slots, &["cpu"])
+}
+
+/// The same with these backends.
+pub fn command_with(model: &Path, slots: u32, backends: &[&str]) -> Option<(Command, u16)> {
+    let mut command = debian_sid::command("llama-server", backends)?;
     // Free now, and unlikely to be taken by another process in the next moment.
     let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
     command.arg("-m").arg(model).args(["--host", "127.0.0.1", "--port", &port.to_string()]);

@@ -1,7 +1,7 @@
 //! Programs that are watched while they run: `ggprof top`, metrics, snapshots when something happens.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,14 @@ use ggprof_e2e::controlled::{Running, Session, endless};
 use ggprof_e2e::debian_sid;
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
+use ggprof_e2e::published_ggml;
 use serde_json::Value;
 use tempfile::TempDir;
 
 const CLIENTS: u32 = 2;
 /// Of each request; the first one comes out of the prompt.
 const TOKENS: u32 = 24;
+const FIRST_TOKENS: &str = "gen_ai_server_time_to_first_token_seconds_count";
 
 /// Requests until it is over; `answered` counts them.
 fn ask(server: &LlamaServer, is_over: &AtomicBool, answered: &AtomicU64) {
@@ -24,35 +26,67 @@ fn ask(server: &LlamaServer, is_over: &AtomicBool, answered: &AtomicU64) {
     }
 }
 
-/// What `top` prints in so many looks, and how many requests were answered between the first and the
-/// last.
-fn watch(
-    session: &Session,
-    launcher: u32,
-    looks: usize,
-    answered: &AtomicU64,
-) -> (Vec<Value>, u64) {
-    // There may be other sessions.
-    let (launcher, looks) = (launcher.to_string(), looks.to_string());
-    let mut top = session.ggprof(&["top", &launcher, "--json", "--count", &looks]);
-    let started = Instant::now();
-    let mut top = top.stdout(Stdio::piped()).spawn().unwrap();
-    let mut before = None;
-    let mut frames = Vec::new();
-    for line in BufReader::new(top.stdout.take().unwrap()).lines() {
-        if frames.is_empty() {
-            println!("the first line of top came after {:.0?}", started.elapsed());
-        }
-        frames.push(serde_json::from_str(&line.unwrap()).expect("a line of JSON"));
-        before.get_or_insert(answered.load(Ordering::Relaxed));
+/// `top` of what a launcher started, whose lines are read one by one.
+struct Top {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Top {
+    /// There may be other sessions, so the launcher is named.
+    fn start(session: &Session, launcher: u32, options: &[&str]) -> Top {
+        let launcher = launcher.to_string();
+        let mut command = session.ggprof(&[&["top", &launcher, "--json"], options].concat());
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Top { process, lines }
     }
-    let between = answered.load(Ordering::Relaxed) - before.expect("a first look");
-    assert_eq!(top.wait().unwrap().code(), Some(0));
-    (frames, between)
+
+    fn line(&mut self) -> Value {
+        let line = self.lines.next().expect("another line").unwrap();
+        serde_json::from_str(&line).expect("a line of JSON")
+    }
+
+    /// Lines until one of a time in which nothing was computed. Lines wait to be read, and what they are about
+    /// was before.
+    fn lines_until_idle(&mut self) -> Vec<Value> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.line();
+            let is_idle = line["graph_runs"] == 0 && line["requests"] == 0;
+            lines.push(line);
+            if is_idle {
+                return lines;
+            }
+            assert!(lines.len() < 120, "it goes on: {lines:?}");
+        }
+    }
+
+    /// After the last line.
+    fn ended(mut self) {
+        assert!(self.lines.next().is_none());
+        assert_eq!(self.process.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Top {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
 }
 
 fn number(frame: &Value, key: &str) -> f64 {
     frame[key].as_f64().unwrap_or_else(|| panic!("{key} in {frame}"))
+}
+
+/// The tokens that a line is about, at least and at most: a step that began before its time makes that
+/// longer, by no more than a token waited for.
+fn generated(frame: &Value) -> [f64; 2] {
+    let seconds = number(frame, "seconds");
+    let longest = number(frame, "longest_gap_ns").max(number(frame, "longest_run_ns")) / 1e9;
+    let least = number(frame, "generated_tokens_per_second") * seconds;
+    [least, least * (seconds + longest) / seconds]
 }
 
 #[test]
@@ -70,24 +104,27 @@ fn top_counts_the_tokens_that_clients_get() {
     session.wait_for(1);
     let launcher = server.id().to_string();
     check_metrics(&session.ctl_well(&["metrics", &launcher]));
-    let (frames, between) = std::thread::scope(|scope| {
+    let mut top = Top::start(&session, server.id(), &[]);
+    let first = top.line();
+    assert_eq!(first["recording"], true, "{first}");
+    // All that is asked now lies behind the first look.
+    let before = answered.load(Ordering::Relaxed);
+    let mut frames = std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(|| ask(&server, &is_over, &answered));
         }
-        session.wait_for(1);
-        let watched = watch(&session, server.id(), 5, &answered);
+        let frames: Vec<Value> = (0..4).map(|_| top.line()).collect();
         is_over.store(true, Ordering::Relaxed);
-        watched
+        frames
     });
-    assert_eq!(frames.len(), 5);
-    let generated =
-        |frame: &Value| number(frame, "generated_tokens_per_second") * number(frame, "seconds");
-    let generated: f64 = frames[1..].iter().map(generated).sum();
-    // At both ends some requests are half done.
-    let expected = (between * u64::from(TOKENS - 1)) as f64;
-    let unsure = f64::from(2 * CLIENTS * TOKENS) + 0.05 * expected;
-    assert!((generated - expected).abs() <= unsure, "{generated} of {expected}: {frames:?}");
-    let last = &frames[4];
+    let under_way = frames[3].clone();
+    frames.extend(top.lines_until_idle());
+    let [least, most] = [0, 1].map(|at| frames.iter().map(|it| generated(it)[at]).sum::<f64>());
+    let all = answered.load(Ordering::Relaxed);
+    let expected = ((all - before) * u64::from(TOKENS - 1)) as f64;
+    let is_it = least <= expected + 0.5 && expected <= most + 0.5;
+    assert!(is_it, "{least} to {most} of {expected}: {frames:?}");
+    let last = &under_way;
     assert!((1.0..=f64::from(CLIENTS)).contains(&number(last, "requests")), "{last}");
     assert!(number(&last["first_token_ns"], "p50") > 0.0, "{last}");
     assert!(number(&last["between_tokens_ns"], "p95") > 0.0, "{last}");
@@ -99,14 +136,68 @@ fn top_counts_the_tokens_that_clients_get() {
     // All that was asked of it, and not the server's own trials.
     let metrics = session.ctl_well(&["metrics", &launcher]);
     check_metrics(&metrics);
-    let all = answered.load(Ordering::Relaxed);
-    let name = "gen_ai_server_time_to_first_token_seconds_count";
-    check_all(sample(&metrics, name), all, 1);
+    check_all(sample(&metrics, FIRST_TOKENS), all, 1);
     let name = "gen_ai_server_time_per_output_token_seconds_count";
     check_all(sample(&metrics, name), all, TOKENS - 1);
     let generated = sample(&metrics, "ggprof_tokens_total{kind=\"generation\"}");
     check_all(generated, all, TOKENS - 1);
     server.end();
+}
+
+/// A device goes on computing when the call that asked for it has returned.
+#[test]
+fn first_tokens_of_a_device_are_those_of_the_report() {
+    let exactly = |live: f64, reported: f64| (live - reported).abs() <= 1e-3 * reported;
+    check_first_tokens("off", exactly);
+    // The report knows when the device was ready, which is before the program knows it.
+    check_first_tokens("sample", |live, reported| live >= reported || exactly(live, reported));
+}
+
+/// What is said of first tokens while the program runs agrees with the report of the same recording.
+fn check_first_tokens(level: &str, agrees: impl Fn(f64, f64) -> bool) {
+    let model = Model::TINY.file("tiny").unwrap();
+    let Some(device) = published_ggml::vulkan_device() else { return };
+    let with = ["cpu", "vulkan"];
+    let Some((mut command, port)) = llama_server::command_with(&model, 1, &with) else { return };
+    // Prompts of several parts.
+    command.args(["-ngl", "99", "-ub", "16", "-b", "16"]);
+    let (_directory, session) = Session::in_new_place();
+    let mut run = session.recorded(&["--vulkan", level, "-o", "p.ggprof"], &command);
+    run.env("VK_ICD_FILENAMES", device).env("GGML_VK_VISIBLE_DEVICES", "0");
+    let server = LlamaServer::start(run, port);
+    let launcher = server.id().to_string();
+    server.complete("once", 4).expect("an answer");
+    session.wait_for(1);
+    session.ctl_well(&["metrics", &launcher]);
+    let mut top = Top::start(&session, server.id(), &[]);
+    top.line();
+    for prompt in ["once upon a time", &"there was a long one ".repeat(8), "and a short one"] {
+        server.complete(prompt, 6).expect("an answer");
+    }
+    let idle = top.lines_until_idle();
+    let last = idle.last().expect("a line");
+    let metrics = session.ctl_well(&["metrics", &launcher]);
+    drop(top);
+    server.end();
+
+    let mut report = session.ggprof(&["report", "p.ggprof", "--by", "request"]);
+    let report = report.args(["--format", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&report.stdout).expect("a report");
+    let requests = report["requests"].as_array().expect("requests").iter();
+    let requests = requests.filter(|it| it["warm_up"] != "yes");
+    let reported: Vec<f64> = requests.map(|it| number(it, "first_token_ns")).collect();
+    assert_eq!(sample(&metrics, FIRST_TOKENS), reported.len() as f64, "{reported:?}");
+    let sum = sample(&metrics, "gen_ai_server_time_to_first_token_seconds_sum") * 1e9;
+    let longest = number(&last["first_token_ns"], "p95");
+    for (what, live, expected) in [
+        ("sum", sum, reported.iter().sum()),
+        ("longest", longest, reported.iter().copied().fold(0.0, f64::max)),
+    ] {
+        assert!(
+            agrees(live, expected),
+            "{level}: {what} {live}, {reported:?} in the report; {last}"
+        );
+    }
 }
 
 #[track_caller]
@@ -180,9 +271,11 @@ fn a_program_without_tokens_is_watched_too() {
     let options = ["--max-size", "8MiB", "--metrics-file", "m.txt", "-o", "p.ggprof"];
     let running = Running::start(&mut session.recorded(&options, &program));
     session.wait_for(1);
-    let (frames, _) = watch(&session, running.id(), 3, &AtomicU64::new(0));
+    let mut top = Top::start(&session, running.id(), &["--count", "3"]);
     // At the first look the program may have just begun.
-    for frame in &frames[1..] {
+    top.line();
+    for frame in [top.line(), top.line()] {
+        let frame = &frame;
         assert!(frame["generated_tokens_per_second"].is_null(), "{frame}");
         assert!(number(frame, "graph_runs") > 0.0, "{frame}");
         let backend = &frame["backends"][0];
@@ -194,6 +287,7 @@ fn a_program_without_tokens_is_watched_too() {
         let idle: f64 = causes.iter().sum();
         assert!((number(backend, "idle") - idle).abs() < 0.1, "{frame}");
     }
+    top.ended();
     let written = std::fs::read_to_string(session.file("m.txt")).unwrap();
     check_metrics(&written);
     assert!(sample(&written, "ggprof_graph_runs_total") > 0.0);
@@ -208,13 +302,13 @@ fn top_ends_when_nobody_reads_what_it_says() {
     let Some(program) = endless() else { return };
     let (_directory, session) = Session::in_new_place();
     let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &program));
-    session.wait_for(1);
-    let mut top = session.ggprof(&["top", "--json"]);
+    let pid = session.wait_for(1)[0];
+    let mut top = session.ggprof(&["top", &pid.to_string(), "--json"]);
     let mut top = top.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(top.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let frame: Value = serde_json::from_str(&line).expect("a line of JSON");
-    assert_eq!(frame["pid"].as_u64(), session.wait_for(1).first().map(|&pid| u64::from(pid)));
+    assert_eq!(frame["pid"].as_u64(), Some(u64::from(pid)));
     let closed = Instant::now();
     while top.try_wait().unwrap().is_none() {
         assert!(closed.elapsed() < Duration::from_secs(60), "it goes on");
@@ -235,7 +329,8 @@ fn top_ends_with_a_program_that_is_killed() {
         let mut recorded = session.recorded(&["-o", "p.ggprof"], &program);
         let mut launcher = recorded.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let pid = session.wait_for(1)[0];
-        let mut top = session.ggprof(&["top", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut top = session.ggprof(&["top", &pid.to_string(), "--json"]);
+        let mut top = top.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(top.stdout.take().unwrap()).lines();
         lines.next().expect("a first look").unwrap();
         let kill = |pid: u32| Command::new("kill").args(["-KILL", &pid.to_string()]).status();
@@ -262,21 +357,21 @@ fn top_says_that_the_disk_is_full() {
     limited.args(["-c", line, "sh"]).arg(run.get_program()).args(run.get_args());
     limited.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let running = Running::start(&mut limited);
-    session.wait_for(1);
+    let pid = &session.wait_for(1)[0].to_string();
     let started = Instant::now();
-    while !session.ctl_well(&["status"]).contains("  gave-up  ") {
+    while !session.ctl_well(&["status", pid]).contains("  gave-up  ") {
         assert!(started.elapsed() < Duration::from_secs(120), "it is never full");
         std::thread::sleep(Duration::from_millis(50));
     }
-    let top = session.ggprof(&["top", "--json"]).output().unwrap();
+    let top = session.ggprof(&["top", pid, "--json"]).output().unwrap();
     let said = String::from_utf8_lossy(&top.stderr).into_owned();
     assert_eq!(top.status.code(), Some(0), "{said}");
     assert!(said.contains("the disk was full"), "{said}");
     assert_eq!(String::from_utf8_lossy(&top.stdout).lines().count(), 1);
-    let again = session.ggprof(&["ctl", "start"]).output().unwrap();
+    let again = session.ctl(&["start", pid]);
     assert_eq!(again.status.code(), Some(1), "{again:?}");
     assert!(String::from_utf8_lossy(&again.stderr).contains("has given up"), "{again:?}");
-    check_metrics(&session.ctl_well(&["metrics"]));
+    check_metrics(&session.ctl_well(&["metrics", pid]));
     let (code, said) = running.end();
     assert_eq!(code, Some(143), "{said}");
 }
@@ -285,8 +380,8 @@ fn top_says_that_the_disk_is_full() {
 fn a_pause_leaves_a_snapshot() {
     let Some(program) = endless() else { return };
     let (_directory, session) = Session::in_new_place();
-    // It is stopped in a graph run, or between two.
-    let when = ["--snapshot-when", "gap>500ms", "--snapshot-when", "run>500ms"];
+    // It is stopped in a graph run, or between two. On a busy machine it may stand for a second by itself.
+    let when = ["--snapshot-when", "gap>3s", "--snapshot-when", "run>3s"];
     let options =
         [&["--max-size", "16MiB", "--snapshots", "1", "-o", "p.ggprof"], &when[..]].concat();
     let running = Running::start(&mut session.recorded(&options, &program));
@@ -296,7 +391,7 @@ fn a_pause_leaves_a_snapshot() {
     assert!(!snapshot.exists(), "nothing happened yet");
     let send = |signal: &str| Command::new("kill").args([signal, &pid]).status().unwrap();
     send("-STOP");
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(4500));
     send("-CONT");
     let paused = Instant::now();
     while !snapshot.exists() {
@@ -307,7 +402,7 @@ fn a_pause_leaves_a_snapshot() {
     assert_eq!(report.status.code(), Some(0), "{report:?}");
     let (code, said) = running.end();
     assert_eq!(code, Some(143), "{said}");
-    assert!(said.contains(">500ms happened"), "{said}");
+    assert!(said.contains(">3s happened"), "{said}");
     assert!(!session.file("p.snapshot-2.ggprof").exists());
 }
 

@@ -25,8 +25,10 @@ struct OnScreen<'s> {
 impl<'s> OnScreen<'s> {
     /// It has drawn something when this returns.
     fn start(session: &'s Session, name: &str) -> OnScreen<'s> {
+        // There may be other sessions.
+        let pid = session.wait_for(1)[0];
         let commands = format!(
-            "stty -a > before-{name}; sh -c 'echo $$ > pid-{name}; exec {ggprof} top'; \
+            "stty -a > before-{name}; sh -c 'echo $$ > pid-{name}; exec {ggprof} top {pid}'; \
              code=$?; stty -a > after-{name}; echo $code > code-{name}",
             ggprof = built::ggprof().display(),
         );

@@ -104,13 +104,15 @@ fn energy_is_power_times_time_whichever_of_them_the_device_tells() {
 
 /// What those see who watch it.
 fn check_live(session: &Session) {
-    let output = session.ggprof(&["top", "--json", "--count", "1"]).output().expect("it runs");
+    let pid = &session.wait_for(1)[0].to_string();
+    let top = ["top", pid, "--json", "--count", "1"];
+    let output = session.ggprof(&top).output().expect("it runs");
     let frame: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
     let readings = frame["sensors"].as_array().expect("readings").iter();
     let power = readings.filter(|reading| reading["quantity"] == "device_power");
     let power: Vec<_> = power.map(|it| (it["device"].as_u64(), it["value"].as_f64())).collect();
     assert!(power.contains(&(Some(1), Some(90.0))), "{frame}");
-    let metrics = session.ctl_well(&["metrics"]);
+    let metrics = session.ctl_well(&["metrics", pid]);
     assert!(metrics.contains("\nggprof_device_power_watts{device=\"1\"} 90\n"), "{metrics}");
     assert!(metrics.contains("# TYPE ggprof_device_energy_joules counter"), "{metrics}");
 }

@@ -119,10 +119,10 @@ fn the_runner_is_the_one_to_control() {
     let mut launcher = Command::new("sh");
     launcher.args(["-c", &line]);
     let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &launcher));
-    let pids = session.wait_for(1);
-    assert_eq!(pids.len(), 1);
-    session.ctl_well(&["stop"]);
-    let status = session.ctl_well(&["status"]);
+    let [pid] = session.wait_for(1)[..] else { panic!("there is one runner") };
+    let pid = &pid.to_string();
+    session.ctl_well(&["stop", pid]);
+    let status = session.ctl_well(&["status", pid]);
     assert!(status.contains("ggprof-workload  stopped"), "{status}");
     running.end();
 }

@@ -47,13 +47,15 @@ class Places {
     this.store.update({ range: { start, end } });
   }
 
-  // The event with these times.
+  // The event with these times; where there is none, what lies between them, with as much on both sides.
   /** @param {[number, number]} times */
   event([start, end]) {
     const { columns } = this.recording;
     for (let at = lowerBound(columns.start, start, 0); at < columns.start.length && columns.start[at] === start; at += 1) {
       if (columns.start[at] + columns.duration[at] === end) return this.actions.goTo(at);
     }
+    this.actions.show(Math.max(2 * start - end, 0), 2 * end - start);
+    this.store.update({ range: { start, end } });
   }
 
   // The first event of a layer on a backend, in phases of a kind.

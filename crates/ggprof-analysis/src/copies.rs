@@ -124,8 +124,7 @@ impl CopyRow {
         };
         // Only the device's end has a link.
         let ends = [Some(self.backend), self.source_backend];
-        let device =
-            ends.into_iter().flatten().find_map(|it| peaks.device_of(trace.backend(it)))?;
+        let device = ends.into_iter().flatten().find_map(|it| peaks.device_of(trace, it))?;
         let link = device.copy_rate(direction, peaks::HostMemory::Pinned)?;
         let is_large = self.bytes / self.copies.max(1) >= LARGE;
         self.rate().filter(|_| is_large).map(|rate| rate / link)

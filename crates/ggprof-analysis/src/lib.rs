@@ -30,6 +30,7 @@ pub mod grouping;
 pub mod hosts;
 pub mod inefficiency;
 pub mod layers;
+pub mod libllama;
 pub mod live;
 pub mod memory;
 pub mod model_facts;
@@ -79,6 +80,7 @@ pub use grouping::{
 };
 pub use inefficiency::{Inefficiency, inefficiency};
 pub use layers::{Layer, Module, Place, Places, places};
+pub use libllama::uses_libllama;
 pub use memory::memory;
 pub use model_facts::{ModelFacts, model_facts, most_threads};
 pub use node_sums::{NodeSums, node_sums};

@@ -69,10 +69,12 @@ impl Watch {
         let window = (before_ns.min(now_ns), now_ns);
         let backends = self.busy.take(descriptions, &news, &inside, window, &mut self.counters);
         self.count(&news);
-        let recent = self.steps.done.since(before_ns);
-        let tokens: u64 = recent.iter().map(|step| step.prompt + step.generated).sum();
-        // There is more to see at the first look than its interval.
+        // There is more to see at the first look than its interval. Later, what is told of belongs to the look
+        // that tells of it, whenever it ended: reading takes a moment, and devices tell later.
         let is_of_it = |end_ns: u64| !is_first || end_ns > before_ns;
+        let mut recent = self.steps.done.take_told();
+        recent.retain(|step| is_of_it(step.end_ns));
+        let tokens: u64 = recent.iter().map(|step| step.prompt + step.generated).sum();
         let ended = || news.runs.iter().copied().filter(|(_, end)| is_of_it(*end));
         let longest_run = runs::longest(ended(), &news, now_ns);
         let copies = news.copies.iter().filter(|copy| is_of_it(copy.end_ns));

@@ -6,8 +6,9 @@
 //! caches are read as often as anything is written once.
 
 use ggprof_ggml::DeviceInterface;
-use ggprof_trace::{Backend, DeviceType, Trace};
+use ggprof_trace::{BackendIndex, DeviceType, Process, ProcessIndex, Trace};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The version of the file that is written; readers take what they know of others.
 pub const VERSION: u32 = 1;
@@ -82,7 +83,7 @@ pub struct DevicePeaks {
     pub missing: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceApi {
     Cuda,
@@ -122,38 +123,58 @@ pub struct Roof<'p> {
 
 impl Peaks {
     /// What a backend's work can be held against; `None` where its device was not measured.
-    pub fn roof_of(&self, backend: &Backend) -> Option<Roof<'_>> {
-        if backend.device_type == DeviceType::Cpu {
-            let read_bytes_per_s = self.cpu.best_read().map(|best| best.bytes_per_s);
-            return Some(Roof { read_bytes_per_s, compute: &self.cpu.compute });
+    pub fn roof_of(&self, trace: &Trace, backend: BackendIndex) -> Option<Roof<'_>> {
+        let described = trace.backend(backend);
+        if described.device_type == DeviceType::Cpu {
+            let cpu = self.cpu_of(trace, described.process)?;
+            let read_bytes_per_s = cpu.best_read().map(|best| best.bytes_per_s);
+            return Some(Roof { read_bytes_per_s, compute: &cpu.compute });
         }
-        let device = self.device_of(backend)?;
+        let device = self.device_of(trace, backend)?;
         Some(Roof { read_bytes_per_s: device.read_bytes_per_s, compute: &device.compute })
+    }
+
+    /// The processor of a process; `None` if that ran on another machine.
+    pub fn cpu_of(&self, trace: &Trace, process: Option<ProcessIndex>) -> Option<&CpuPeaks> {
+        self.is_of(trace, process).then_some(&self.cpu)
     }
 
     /// The device of a backend, by the API it uses and the name that the driver gives it; of several
     /// equal ones that with the same number.
-    pub fn device_of(&self, backend: &Backend) -> Option<&DevicePeaks> {
+    pub fn device_of(&self, trace: &Trace, backend: BackendIndex) -> Option<&DevicePeaks> {
+        let backend = trace.backend(backend);
         let (interface, number) = backend.interface()?;
         let api = DeviceApi::of(interface)?;
         let is_it = |device: &&DevicePeaks| {
             let is_named = backend.description.is_empty() || backend.description == device.name;
-            device.api == api && is_named
+            device.api == api && is_named && self.is_of(trace, backend.process)
         };
         let mut alike = self.devices.iter().filter(is_it);
         let same_number = alike.clone().find(|device| number == Some(device.number));
         same_number.or_else(|| alike.next())
     }
 
+    /// Whether these are the peaks of the machine that a process ran on. Where they are of none, the
+    /// recording is held against another machine, as a whole.
+    fn is_of(&self, trace: &Trace, process: Option<ProcessIndex>) -> bool {
+        let is_its = |process: &Process| process.cpu == self.cpu.name;
+        let process = process.and_then(|process| trace.processes.get(usize::from(process.0)));
+        process.is_none_or(is_its) || !trace.processes.iter().any(is_its)
+    }
+
     /// How many of a recording's devices these are the peaks of, its processor being one of them;
     /// `None` if it was made on another machine, or does not say where.
     pub fn fit(&self, trace: &Trace) -> Option<usize> {
-        let provenance = trace.provenance.as_ref()?;
-        if provenance.cpu.is_empty() || provenance.cpu != self.cpu.name {
+        let of_all = trace.provenance.iter().map(|provenance| &provenance.cpu);
+        let of_each = trace.processes.iter().map(|process| &process.cpu);
+        if self.cpu.name.is_empty() || !of_all.chain(of_each).any(|cpu| *cpu == self.cpu.name) {
             return None;
         }
-        let devices = trace.backends.iter().filter(|backend| self.device_of(backend).is_some());
-        Some(1 + devices.count())
+        // Several processes may use one device.
+        let backends = (0..trace.backends.len()).map(|at| BackendIndex(at as u16));
+        let devices = backends.filter_map(|backend| self.device_of(trace, backend));
+        let devices: BTreeSet<_> = devices.map(|device| (device.api, device.number)).collect();
+        Some(1 + devices.len())
     }
 }
 
@@ -252,7 +273,7 @@ mod tests {
         let peaks = Peaks { version: 1, measured_at_unix_s: 0, cpu: cpu(&[1.0]), devices };
         let found = |backend: &str| {
             let trace = text_fixture::parse(&format!("backend 0 {backend}"));
-            peaks.roof_of(&trace.backends[0]).and_then(|roof| roof.read_bytes_per_s)
+            peaks.roof_of(&trace, BackendIndex(0)).and_then(|roof| roof.read_bytes_per_s)
         };
         assert_eq!(found("CUDA1 gpu NVIDIA H200"), Some(1.0));
         // Programs may hide devices, which changes the numbers of the others.
@@ -268,20 +289,44 @@ mod tests {
     fn the_backends_of_several_processes_find_their_devices() {
         let devices = vec![device(DeviceApi::Cuda, 7, "NVIDIA H200")];
         let peaks = Peaks { version: 1, measured_at_unix_s: 0, cpu: cpu(&[1.0]), devices };
-        let process = || {
-            let text = "backend 0 CUDA0 gpu NVIDIA H200\nbackend 1 CPU cpu\n\
-                        op CUDA0 ADD 0..10 a f32[4] <- f32[4]";
-            let provenance = Provenance {
-                cpu: "A CPU".into(),
-                clock_anchors: vec![(0, 1_000_000_000)],
-                ..Provenance::default()
-            };
-            Trace { provenance: Some(provenance), ..text_fixture::parse(text) }
+        let both = ggprof_trace::merge(vec![process("A CPU", 0), process("A CPU", 0)]).unwrap();
+        assert_eq!(rates(&peaks, &both), [Some(7.0), Some(1.0), Some(7.0), Some(1.0)]);
+        assert_eq!(peaks.fit(&both), Some(2), "they share the device");
+    }
+
+    /// One that uses a device, started at some time of day.
+    fn process(cpu: &str, started_s: u64) -> Trace {
+        let text = "backend 0 CUDA0 gpu NVIDIA H200\nbackend 1 CPU cpu\n\
+                    op CUDA0 ADD 0..10 a f32[4] <- f32[4]";
+        let provenance = Provenance {
+            cpu: cpu.into(),
+            clock_anchors: vec![(0, (1 + started_s) * 1_000_000_000)],
+            ..Provenance::default()
         };
-        let both = ggprof_trace::merge(vec![process(), process()]).unwrap();
-        let rates = both.backends.iter().map(|it| peaks.roof_of(it)?.read_bytes_per_s);
-        assert_eq!(rates.collect::<Vec<_>>(), [Some(7.0), Some(1.0), Some(7.0), Some(1.0)]);
-        assert_eq!(peaks.fit(&both), Some(3));
+        Trace { provenance: Some(provenance), ..text_fixture::parse(text) }
+    }
+
+    fn rates(peaks: &Peaks, trace: &Trace) -> Vec<Option<f64>> {
+        let backends = (0..trace.backends.len()).map(|at| BackendIndex(at as u16));
+        backends.map(|it| peaks.roof_of(trace, it)?.read_bytes_per_s).collect()
+    }
+
+    /// Another machine may have another processor, and reach the same kind of device in another way.
+    #[test]
+    fn of_two_machines_only_the_measured_one_has_peaks() {
+        let devices = vec![device(DeviceApi::Cuda, 7, "NVIDIA H200")];
+        let peaks = Peaks { version: 1, measured_at_unix_s: 0, cpu: cpu(&[1.0]), devices };
+        for (machines, expected, fit) in [
+            (["A CPU", "B CPU"], [Some(7.0), Some(1.0), None, None], Some(2)),
+            (["B CPU", "A CPU"], [None, None, Some(7.0), Some(1.0)], Some(2)),
+            // As somebody asked for whose machine is none of them.
+            (["B CPU", "C CPU"], [Some(7.0), Some(1.0), Some(7.0), Some(1.0)], None),
+        ] {
+            let processes = [process(machines[0], 0), process(machines[1], 500)];
+            let merged = ggprof_trace::merge(processes.into()).unwrap();
+            assert_eq!(rates(&peaks, &merged), expected, "{machines:?}");
+            assert_eq!(peaks.fit(&merged), fit, "{machines:?}");
+        }
     }
 
     #[test]

@@ -44,10 +44,14 @@ pub fn throttled_processors(
     used(sensor(trace, Quantity::ThrottledTime, process)?, spans)
 }
 
-/// Of the machine that a process ran on.
+/// Of a process, or of the machine that it ran on.
 fn sensor(trace: &Trace, quantity: Quantity, process: Option<ProcessIndex>) -> Option<&Sensor> {
-    let process = process.and_then(|process| trace.processes.get(usize::from(process.0)));
-    let is_there = |sensor: &Sensor| process.is_none_or(|it| it.machine == sensor.machine);
+    let described = process.and_then(|process| trace.processes.get(usize::from(process.0)));
+    let is_there = |sensor: &Sensor| {
+        let is_of_others =
+            sensor.process.is_some() && process.is_some() && sensor.process != process;
+        !is_of_others && described.is_none_or(|it| it.machine == sensor.machine)
+    };
     let is_it =
         |sensor: &&Sensor| sensor.quantity == quantity && sensor.is_whole() && is_there(sensor);
     trace.sensors.iter().find(is_it).filter(|sensor| !sensor.values.is_empty())
@@ -103,6 +107,23 @@ mod tests {
         assert_eq!(processors_of_others(&trace, None, &[(100, 200)]), None);
         trace.sensors.push(counter(Quantity::StolenTime, &[0, 250, 500, 700]));
         assert_eq!(processors_of_others(&trace, None, &[(0, 2_100_000)]), Some(0.75));
+    }
+
+    /// Two containers of one machine, of which one has a limit.
+    #[test]
+    fn each_process_has_its_own_limits() {
+        let of = |process, values: &[u64]| {
+            let process = Some(ProcessIndex(process));
+            Sensor { process, ..counter(Quantity::ThrottledTime, values) }
+        };
+        let trace = Trace {
+            processes: vec![Process::default(); 2],
+            sensors: vec![of(0, &[0, 1000]), of(1, &[0, 0])],
+            ..Trace::default()
+        };
+        let throttled =
+            |at| throttled_processors(&trace, Some(ProcessIndex(at)), &[(0, 1_000_000)]);
+        assert_eq!([throttled(0), throttled(1)], [Some(1.0), Some(0.0)]);
     }
 
     /// A client on one machine, and its server on another one.

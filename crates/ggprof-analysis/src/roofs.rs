@@ -38,7 +38,7 @@ pub struct Roofs(Vec<BackendRoof>);
 
 pub fn roofs(trace: &Trace, sums: &NodeSums, peaks: Option<&Peaks>) -> Roofs {
     let measured = |backend| {
-        let roof = peaks?.roof_of(backend)?;
+        let roof = peaks?.roof_of(trace, backend)?;
         let of = |operands| roof.ops_per_s(operands);
         Some(BackendRoof {
             basis: RoofFrom::Measured,
@@ -48,7 +48,8 @@ pub fn roofs(trace: &Trace, sums: &NodeSums, peaks: Option<&Peaks>) -> Roofs {
             int8_ops_per_s: of(Operands::Int8),
         })
     };
-    let measured: Vec<_> = trace.backends.iter().map(measured).collect();
+    let backends = (0..trace.backends.len()).map(|at| BackendIndex(at as u16));
+    let measured: Vec<_> = backends.map(measured).collect();
     if measured.iter().all(Option::is_some) {
         return Roofs(measured.into_iter().flatten().collect());
     }

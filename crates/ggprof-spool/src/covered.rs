@@ -112,8 +112,9 @@ fn sample(record: &Record) -> Option<ClockSample> {
 /// None of a block that has another owner by now.
 fn records(spool: &LiveSpool, lane: u32, (sequence, index): (u32, u64)) -> io::Result<Vec<Record>> {
     let mut bytes = Vec::new();
-    spool.new_records((index, lane, sequence), BLOCK_HEAD_BYTES, false, &mut bytes)?;
-    let (mut rest, mut records) = (&bytes[..], Vec::new());
+    let owner = (index, lane, sequence);
+    let is_there = spool.new_records(owner, BLOCK_HEAD_BYTES, false, &mut bytes)?.is_some();
+    let (mut rest, mut records) = (if is_there { &bytes[..] } else { &[] }, Vec::new());
     while let Some(length) = reader::whole_record(rest) {
         records.extend(record::decode(&rest[..length]));
         rest = &rest[length..];

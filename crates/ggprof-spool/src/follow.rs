@@ -18,7 +18,8 @@ const FIRST_BLOCKS: usize = 256;
 /// What is new.
 #[derive(Debug)]
 pub enum New<'a> {
-    /// Nearly all records are ops: their bytes, one behind the other, as they stand in the file.
+    /// Nearly all records are ops: their bytes, one behind the other, as they stand in the file. They come
+    /// first and are not kept: of a fast program there may be a hundred megabytes.
     Ops(&'a [u8]),
     /// Any other.
     Record(Record),
@@ -42,8 +43,9 @@ pub struct Follower {
     /// Descriptions that are not in the file any more, by the places of their blocks.
     gone: Vec<u32>,
     missed: u64,
-    /// See [`kept`].
-    bytes: Vec<u8>,
+    /// Memory that each look uses again.
+    block: Vec<u8>,
+    others: Vec<u8>,
     has_looked: bool,
     is_partial: bool,
 }
@@ -56,8 +58,8 @@ struct Open {
 }
 
 impl Follower {
-    /// Gives every record that is new, definitions before what refers to them; of a definition also the
-    /// place of its block among those of definitions.
+    /// Gives every record that is new: ops, then definitions, then what else refers to them; of a definition
+    /// also the place of its block among those of definitions.
     pub fn look(
         &mut self,
         spool: &LiveSpool,
@@ -71,18 +73,21 @@ impl Follower {
         let (definitions, events): (Vec<_>, Vec<_>) =
             self.in_order().into_iter().partition(|(_, open)| open.lane == DEFINITIONS_LANE);
         // What events refer to was written before them: it is read after them.
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.clear();
+        let (mut block, mut others) =
+            (std::mem::take(&mut self.block), std::mem::take(&mut self.others));
+        others.clear();
         for (index, open) in events {
-            self.read(spool, index, open, &mut bytes)?;
+            if self.read(spool, index, open, &mut block)? {
+                set_apart(&block, &mut others, |ops| take(New::Ops(ops), None));
+            }
         }
         for (index, open) in definitions {
-            let mut bytes = Vec::new();
-            self.read(spool, index, open, &mut bytes)?;
-            decode(&bytes, |new| take(new, Some(open.sequence)));
+            if self.read(spool, index, open, &mut block)? {
+                decode(&block, |record| take(New::Record(record), Some(open.sequence)));
+            }
         }
-        decode(&bytes, |new| take(new, None));
-        self.bytes = kept(bytes);
+        decode(&others, |record| take(New::Record(record), None));
+        (self.block, self.others) = (block, others);
         let newest = &self.newest;
         self.open.retain(|_, open| newest.get(&open.lane) == Some(&open.sequence));
         Ok(header)
@@ -214,44 +219,45 @@ impl Follower {
         blocks
     }
 
+    /// What is new in a block; whether it still is that block.
     fn read(
         &mut self,
         spool: &LiveSpool,
         index: u64,
         open: Open,
-        bytes: &mut Vec<u8>,
-    ) -> io::Result<()> {
+        records: &mut Vec<u8>,
+    ) -> io::Result<bool> {
         let owner = (index, open.lane, open.sequence);
         let is_full = self.newest.get(&open.lane) != Some(&open.sequence);
-        match spool.new_records(owner, open.at, is_full, bytes)? {
+        let next = spool.new_records(owner, open.at, is_full, records)?;
+        match next {
             Some(at) => _ = self.open.insert(index, Open { at, ..open }),
             None => {
                 self.open.remove(&index);
                 self.missed += 1;
             }
         }
-        Ok(())
+        Ok(next.is_some())
     }
 }
 
-/// Memory to be used again at the next look, which takes about as much: getting it anew takes longer than
-/// reading.
-pub fn kept(bytes: Vec<u8>) -> Vec<u8> {
-    const MOST: usize = 32 << 20;
-    let is_about_right = bytes.len() >= bytes.capacity() / 4 && bytes.capacity() <= MOST;
-    if is_about_right { bytes } else { Vec::new() }
+/// Gives the ops among whole records, and appends what else there is.
+fn set_apart(mut records: &[u8], others: &mut Vec<u8>, mut take: impl FnMut(&[u8])) {
+    while let Some(length) = reader::whole_record(records) {
+        let units = records.chunks_exact(UNIT);
+        let ops = units.take_while(|unit| unit[0] == OpEvent::KIND).count() * UNIT;
+        match ops {
+            0 => others.extend_from_slice(&records[..length]),
+            _ => take(&records[..ops]),
+        }
+        records = &records[ops.max(length)..];
+    }
 }
 
 /// Whole records, one behind the other.
-fn decode(mut bytes: &[u8], mut take: impl FnMut(New<'_>)) {
-    while let Some(mut length) = reader::whole_record(bytes) {
-        if bytes[0] == OpEvent::KIND {
-            let ops = bytes.chunks_exact(UNIT).take_while(|unit| unit[0] == OpEvent::KIND);
-            length = ops.count() * UNIT;
-            take(New::Ops(&bytes[..length]));
-        } else if let Some(record) = record::decode(&bytes[..length]) {
-            take(New::Record(record));
-        }
+fn decode(mut bytes: &[u8], mut take: impl FnMut(Record)) {
+    while let Some(length) = reader::whole_record(bytes) {
+        record::decode(&bytes[..length]).into_iter().for_each(&mut take);
         bytes = &bytes[length..];
     }
 }

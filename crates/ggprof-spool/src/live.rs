@@ -97,30 +97,26 @@ impl LiveSpool {
         Ok(reader::owner(&head, index as usize))
     }
 
-    /// Appends the records of a block from a place on, as far as they are whole; the place of the
-    /// next one. `None` if the block belongs to another lane or place by now. Nothing is added to one
-    /// that is full.
+    /// Reads the records of a block from a place on, as far as they are whole; the place of the next one.
+    /// `None` if the block belongs to another lane or place by now. Nothing is added to one that is full.
     pub(crate) fn new_records(
         &self,
         (index, lane, sequence): (u64, u32, u32),
         at: usize,
         is_full: bool,
-        bytes: &mut Vec<u8>,
+        records: &mut Vec<u8>,
     ) -> io::Result<Option<usize>> {
-        let (start, offset) = (bytes.len(), offset_of(index));
-        bytes.resize(start + layout::BLOCK_BYTES - at, 0);
-        positioned::read_exact_at(&self.file, &mut bytes[start..], offset + at as u64)?;
-        let whole = reader::whole_records(&bytes[start..]);
-        bytes.truncate(start + whole);
+        let offset = offset_of(index) + at as u64;
+        // What another block left in it is written over.
+        records.resize(layout::BLOCK_BYTES - at, 0);
+        positioned::read_exact_at(&self.file, records, offset)?;
+        records.truncate(reader::whole_records(records));
         if !is_full {
             // What is appended meanwhile may be seen half: what was whole before is whole now.
-            positioned::read_exact_at(&self.file, &mut bytes[start..], offset + at as u64)?;
+            positioned::read_exact_at(&self.file, records, offset)?;
         }
-        if self.owner(index)? == Some((lane, sequence)) {
-            return Ok(Some(at + whole));
-        }
-        bytes.truncate(start);
-        Ok(None)
+        let is_same = self.owner(index)? == Some((lane, sequence));
+        Ok(is_same.then_some(at + records.len()))
     }
 
     fn page(&self) -> io::Result<Vec<u8>> {

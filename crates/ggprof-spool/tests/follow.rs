@@ -143,7 +143,7 @@ fn descriptions_that_went_are_told() {
 }
 
 #[test]
-fn ops_come_together() {
+fn ops_come_together_before_all_else() {
     let written = Written::new();
     let spool = LiveSpool::open(written.file.path()).unwrap();
     written.head(0, 7, 0);
@@ -164,5 +164,5 @@ fn ops_come_together() {
         New::Record(_) => found.push(Vec::new()),
     };
     Follower::default().look(&spool, take).unwrap();
-    assert_eq!(found, [vec![5, 6], vec![], vec![7]]);
+    assert_eq!(found, [vec![5, 6], vec![7], vec![]]);
 }

@@ -94,6 +94,7 @@ pub fn sensor(quantity: Quantity, first_ns: u64, every_ns: u64, values: &[u64]) 
         quantity,
         device: 0,
         machine: 0,
+        process: None,
         name: "H200".to_owned(),
         is_forbidden: false,
         every_ns,

@@ -74,6 +74,7 @@ fn rich_trace() -> Trace {
         quantity: Quantity::DevicePower,
         device: 3,
         machine: 1,
+        process: Some(ProcessIndex(1)),
         name: "a \u{7}GPU".into(),
         is_forbidden: false,
         every_ns: 100,

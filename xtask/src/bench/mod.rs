@@ -8,12 +8,14 @@ pub(crate) mod measure;
 mod peaks;
 mod profiles;
 mod reading;
+mod recorded;
 mod recording;
 mod recordings;
 mod repeated;
 mod snapshot;
 mod tables;
 mod threads;
+mod top;
 mod viewer;
 
 use std::path::Path;
@@ -33,6 +35,7 @@ viewer     pages of one and ten million ops in a browser
 recording  instructions, nanoseconds and tokens/s, with and without the agent
 batches    what noting a call of libllama costs
 threads    what recording costs with many threads
+top        what `ggprof top` takes of a processor
 asleep     what the agent costs a process without ggml
 peaks      `ggprof peaks`, in turns with a C program that reads memory";
 
@@ -64,6 +67,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "recording" => recording::run(),
         "batches" => batches::run(),
         "threads" => threads::run(),
+        "top" => top::run(),
         "asleep" => asleep::run(),
         "peaks" => peaks::run(),
         "all" => {
@@ -75,6 +79,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             recording::run()?;
             batches::run()?;
             threads::run()?;
+            top::run()?;
             asleep::run()?;
             peaks::run()
         }

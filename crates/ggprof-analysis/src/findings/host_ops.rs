@@ -5,6 +5,7 @@ use super::scene::{OpKey, OpSum, Scene};
 use super::{Certainty, Finding, Rule, What, splits};
 use crate::budget::{Budget, ModelPart, Spent};
 use crate::layers::Module;
+use crate::libllama::uses_libllama;
 use crate::placement::{Reason, reason_of};
 use ggprof_trace::{BackendIndex, StringId};
 use hashbrown::{HashMap, HashSet};
@@ -138,6 +139,8 @@ struct Layers {
     all: HashSet<u32>,
     /// A device whose ops are not seen has layers that nobody counts.
     are_all_seen: bool,
+    /// Others than libllama call other things output.
+    is_output_known: bool,
 }
 
 impl Layers {
@@ -147,6 +150,7 @@ impl Layers {
             on_host: HashSet::new(),
             all: HashSet::new(),
             are_all_seen: false,
+            is_output_known: uses_libllama(scene.trace),
         };
         // Of other phases as well: in samples, few splits of a device show their layers.
         for (at, tally) in scene.tallies.iter().enumerate() {
@@ -168,7 +172,7 @@ impl Layers {
 
     fn case(&self, key: &OpKey) -> Case {
         match key.layer {
-            None if key.part() == ModelPart::Output => Case::Output,
+            None if key.part() == ModelPart::Output && self.is_output_known => Case::Output,
             None => Case::Op,
             Some(layer) if self.is_whole(layer.0) => Case::Layers,
             Some(_) if key.part() == ModelPart::Experts => Case::Experts,

@@ -43,7 +43,7 @@ pub(super) fn rate(scene: &Scene<'_>, place: usize, budget: &Budget) -> Option<R
     }
     let backend = busiest(budget)?;
     let bytes = moved(scene, place, backend)?;
-    let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace.backend(backend)));
+    let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace, backend));
     let gb_per_s = bytes / budget.wall_ns as f64;
     Some(Rate {
         budget: place,

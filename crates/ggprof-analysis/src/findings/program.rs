@@ -9,7 +9,8 @@ use crate::step::Step;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     pub per_token_ns: u64,
-    pub longest_ns: u64,
+    /// When the longest time between two computations began and ended.
+    pub longest: (u64, u64),
     pub is_guess: bool,
 }
 
@@ -30,7 +31,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     }
     let what = What::Program(Program {
         per_token_ns: cost_ns / budget.units(),
-        longest_ns: longest(scene, budget),
+        longest: longest(scene, budget),
         is_guess: guessed_ns > 0,
     });
     let certainty = if guessed_ns > 0 { Certainty::Possible } else { Certainty::Certain };
@@ -38,7 +39,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
 }
 
 /// From the results of one step to the begin of the next.
-fn longest(scene: &Scene<'_>, budget: &Budget) -> u64 {
+fn longest(scene: &Scene<'_>, budget: &Budget) -> (u64, u64) {
     let spans: Vec<(u64, u64)> = budget
         .phases
         .iter()
@@ -54,7 +55,8 @@ fn longest(scene: &Scene<'_>, budget: &Budget) -> u64 {
         let is_inside = |&(start, end): &(u64, u64)| end_ns > start && start_ns < end;
         pair[0].stream == pair[1].stream && spans.iter().any(is_inside)
     });
-    between.map(|pair| pair[1].start_ns.saturating_sub(pair[0].end_ns)).max().unwrap_or(0)
+    let between = between.map(|pair| (pair[0].end_ns, pair[1].start_ns.max(pair[0].end_ns)));
+    between.max_by_key(|(end_ns, start_ns)| start_ns - end_ns).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -68,7 +70,7 @@ mod tests {
         let found = check(RULE, &tokens(4, 1000, 600, op), 3 * 400, &tokens(4, 650, 600, op));
         assert_eq!(
             found.what,
-            What::Program(Program { per_token_ns: 300, longest_ns: 400, is_guess: false })
+            What::Program(Program { per_token_ns: 300, longest: (2600, 3000), is_guess: false })
         );
     }
 }

@@ -17,6 +17,8 @@ pub struct PromptAgain {
     pub requests: u64,
     pub tokens: u64,
     pub of_tokens: u64,
+    /// From the begin to the first token of the prompt that took longest.
+    pub longest: (u64, u64),
 }
 
 pub(super) const RULE: Rule = Rule(13);
@@ -49,6 +51,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         return Vec::new();
     }
     let (mut again, mut tokens, mut of_tokens, mut cost_ns) = (0, 0, 0, 0);
+    let mut longest = (0, 0);
     let is_inside = |start_ns: u64| {
         budget.phases.iter().any(|&phase| {
             let phase = &scene.phases.phases[phase as usize];
@@ -63,9 +66,12 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         tokens += had;
         of_tokens += request.prompt_tokens;
         let prompt_ns = request.first_token_ns.unwrap_or(0);
+        if prompt_ns > longest.1 - longest.0 {
+            longest = (request.start_ns, request.start_ns + prompt_ns);
+        }
         cost_ns += prompt_ns * had / request.prompt_tokens.max(1);
     }
-    let what = What::PromptAgain(PromptAgain { requests: again, tokens, of_tokens });
+    let what = What::PromptAgain(PromptAgain { requests: again, tokens, of_tokens, longest });
     let certainty = Certainty::Likely;
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
@@ -131,7 +137,12 @@ mod tests {
         let found = check(RULE, &anew, 1000 * 201 / 250, &reused);
         assert_eq!(
             found.what,
-            What::PromptAgain(PromptAgain { requests: 1, tokens: 201, of_tokens: 250 })
+            What::PromptAgain(PromptAgain {
+                requests: 1,
+                tokens: 201,
+                of_tokens: 250,
+                longest: (6000, 7000)
+            })
         );
         // A benchmark that goes on with longer prompts, and one that repeats the same.
         check(RULE, &anew, 1000 * 201 / 250, &anew.replace("removed 0 0", "cleared"));

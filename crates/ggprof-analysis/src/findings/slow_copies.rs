@@ -56,7 +56,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, _: &Budget) -> Vec<Finding> 
 /// As it was measured of the link, or the best of all copies of the recording.
 fn best_rate(scene: &Scene<'_>, copies: &[CopiedGroup]) -> Option<(f64, RateFrom)> {
     let measured = copies.first().and_then(|row| {
-        let device = scene.peaks?.device_of(scene.trace.backend(row.backend))?;
+        let device = scene.peaks?.device_of(scene.trace, row.backend)?;
         device.copy_rate(LinkDirection::HostToDevice, HostMemory::Pinned)
     });
     if let Some(rate) = measured {

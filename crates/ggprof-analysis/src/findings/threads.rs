@@ -4,6 +4,7 @@
 use super::scene::{OpKey, Scene, Tally};
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
+use crate::peaks::CpuPeaks;
 use crate::phases::PhaseKind;
 use crate::processors::{processors_of_others, usable_processors};
 use ggprof_ggml::is_matrix_product;
@@ -74,7 +75,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS && is_short(others));
     if let Some(most) = processors.filter(|&processors| threads > processors) {
         // It is the machine's, of which the program may use a part.
-        let knee = knee(scene).filter(|&knee| knee < most);
+        let knee = knee(scene, budget).filter(|&knee| knee < most);
         let what = What::TooManyThreads(TooManyThreads { threads, processors, knee });
         // The same work on fewer threads takes each of them longer.
         let more_ns = computing(scene, budget) * u64::from(threads - most) / u64::from(most.max(1));
@@ -84,7 +85,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     }
     let mut found = Vec::new();
     // Reading weights is what generation does. Of what threads wait, those that are too many have their part.
-    let knee = knee(scene).filter(|&knee| knee < threads && !is_explained);
+    let knee = knee(scene, budget).filter(|&knee| knee < threads && !is_explained);
     if let Some(knee) = knee.filter(|_| budget.kind == PhaseKind::Generation) {
         let cost_ns = lost_ns * u64::from(threads - knee) / u64::from(threads);
         let what =
@@ -143,11 +144,15 @@ fn spans(scene: &Scene<'_>, budget: &Budget) -> Vec<(u64, u64)> {
 fn processors(scene: &Scene<'_>, budget: &Budget) -> Option<u32> {
     let process = scene.process_of(budget);
     let usable = usable_processors(scene.trace, process, &spans(scene, budget));
-    usable.or(scene.peaks.map(|peaks| peaks.cpu.processors))
+    usable.or(measured(scene, budget).map(|cpu| cpu.processors))
 }
 
-fn knee(scene: &Scene<'_>) -> Option<u32> {
-    scene.peaks.and_then(|peaks| peaks.cpu.knee()).map(|rate| rate.threads)
+fn knee(scene: &Scene<'_>, budget: &Budget) -> Option<u32> {
+    measured(scene, budget)?.knee().map(|rate| rate.threads)
+}
+
+fn measured<'s>(scene: &Scene<'s>, budget: &Budget) -> Option<&'s CpuPeaks> {
+    scene.peaks?.cpu_of(scene.trace, scene.process_of(budget))
 }
 
 /// Ops whose work ggml divides evenly among all threads.

@@ -25,12 +25,12 @@ pub(super) fn thread_estimates(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<Thr
 }
 
 fn of_budget(scene: &Scene<'_>, place: usize, budget: &Budget) -> Option<ThreadEstimate> {
-    let cpu = &scene.peaks?.cpu;
+    let process = scene.process_of(budget);
+    let cpu = scene.peaks?.cpu_of(scene.trace, process)?;
     let threads = scene.tallies[place].threads;
     if budget.kind != PhaseKind::Generation || threads == 0 {
         return None;
     }
-    let process = scene.process_of(budget);
     let spans = budget.phases.iter().map(|&phase| &scene.phases.phases[phase as usize]);
     let spans: Vec<(u64, u64)> = spans.map(|phase| (phase.start_ns, phase.end_ns)).collect();
     let usable = usable_processors(scene.trace, process, &spans).unwrap_or(cpu.processors);

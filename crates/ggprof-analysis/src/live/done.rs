@@ -3,9 +3,13 @@
 use super::WINDOW_NS;
 use std::collections::VecDeque;
 
-/// Those of the last minute.
 #[derive(Debug, Default)]
-pub(super) struct Done(VecDeque<DoneStep>);
+pub(super) struct Done {
+    /// Those of the last minute.
+    steps: VecDeque<DoneStep>,
+    /// Those that nobody asked for.
+    told: Vec<DoneStep>,
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DoneStep {
@@ -17,25 +21,27 @@ pub(super) struct DoneStep {
 
 impl Done {
     pub(super) fn push(&mut self, step: DoneStep) {
-        self.0.push_back(step);
+        self.steps.push_back(step);
+        self.told.push(step);
+    }
+
+    /// Steps that became known since this was asked last: each is counted once.
+    pub(super) fn take_told(&mut self) -> Vec<DoneStep> {
+        std::mem::take(&mut self.told)
     }
 
     pub(super) fn forget(&mut self, now_ns: u64) {
-        self.0.retain(|step| step.end_ns + WINDOW_NS >= now_ns);
+        self.steps.retain(|step| step.end_ns + WINDOW_NS >= now_ns);
     }
 
     pub(super) fn spans(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.0.iter().map(|step| (step.start_ns, step.end_ns))
-    }
-
-    pub(super) fn since(&self, from_ns: u64) -> Vec<DoneStep> {
-        self.0.iter().filter(|step| step.end_ns > from_ns).copied().collect()
+        self.steps.iter().map(|step| (step.start_ns, step.end_ns))
     }
 
     /// Tokens a second that were generated after a moment; `None` unless some were also in as long a
     /// time before it.
     pub(super) fn generation_since(&self, from_ns: u64, span_ns: u64) -> Option<f64> {
-        let generating = || self.0.iter().filter(|step| step.generated > 0);
+        let generating = || self.steps.iter().filter(|step| step.generated > 0);
         let began =
             generating().any(|step| step.end_ns <= from_ns && step.end_ns + span_ns > from_ns);
         let tokens: u64 =

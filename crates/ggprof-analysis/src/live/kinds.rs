@@ -33,10 +33,10 @@ impl Kinds {
     /// What a batch gives is told by its ops, which may come before its end is known, and by what the
     /// program looks at then.
     pub(super) fn note_embeddings(&mut self, descriptions: &Trace, news: &News) {
-        for together in news.ops.chunk_by(|a, b| a.call == b.call) {
-            let Some(last) = together.last() else { continue };
-            let name = descriptions.tensor_name(last.node);
-            self.embeds.insert(last.call, name.is_some_and(is_embedding));
+        for (call, _, ops) in news.ops.together() {
+            let Some(&(last, _)) = ops.last() else { continue };
+            let name = descriptions.tensor_name(last);
+            self.embeds.insert(call, name.is_some_and(is_embedding));
         }
         for change in &news.changes {
             if let ContextChangeKind::EmbeddingsRead { call } = change.what {

@@ -45,6 +45,32 @@ fn more_sequences_than_are_known_generate() {
     assert_eq!((counters.generated_tokens, counters.prompt_tokens), (300, 4));
 }
 
+/// A look takes some time, in which the program goes on; and results of a device are known later than they
+/// were there.
+#[test]
+fn each_step_is_of_one_look() {
+    let trace = text_fixture::parse(
+        "backend 0 CPU cpu\nbatch 0..5 0:0+9!1\nbatch 10..20 0:9+1!1\nbatch 30..40 0:10+1!1",
+    );
+    let mut watch = Watch::default();
+    let mut look = |begun: &[usize], ended: &[(usize, u64)], now_ns: u64| {
+        let begun = begun.iter().map(|&at| Batch { end_ns: None, ..trace.batches[at].clone() });
+        let ended = ended.iter().map(|&(at, end_ns)| (trace.batches[at].call, end_ns));
+        let news = News { begun: begun.collect(), ended: ended.collect(), ..recorded() };
+        let frame = watch.take(&trace, news, now_ns);
+        (frame.batch_tokens.is_some(), frame.generation_speed > 0.0)
+    };
+    let (nothing, one) = ((false, false), (true, true));
+    assert_eq!(look(&[0], &[(0, 5)], 7), (true, false));
+    // It ended behind the moment that the look is about.
+    assert_eq!(look(&[1], &[(1, 20)], 15), one);
+    assert_eq!(look(&[2], &[], 35), nothing);
+    assert_eq!(look(&[], &[], 50), nothing);
+    // It ended before the last look.
+    assert_eq!(look(&[], &[(2, 40)], 60), one);
+    assert_eq!(look(&[], &[], 70), nothing);
+}
+
 #[test]
 fn rejected_drafts_are_no_tokens() {
     let (mut text, mut now) = ("backend 0 CPU cpu\n".to_owned(), 0);

@@ -5,6 +5,7 @@ use crate::spent_words::unit;
 use crate::units;
 use ggprof_analysis::findings::{HostOp, HostOps, WhichHostOps};
 use ggprof_analysis::placement::{Offload, Reason};
+use ggprof_analysis::uses_libllama;
 use ggprof_trace::{Trace, shape_text};
 
 impl InWords for HostOps {
@@ -54,6 +55,9 @@ impl InWords for HostOps {
     }
 
     fn advice(&self, told: &Told<'_>) -> String {
+        if !uses_libllama(told.trace) {
+            return without_options(self, told);
+        }
         match &self.which {
             // One more for the output. Where the device's layers are not seen, more than any model has.
             WhichHostOps::Layers { of, .. } => {
@@ -93,6 +97,32 @@ fn with_reason(told: &Told<'_>, op: &HostOp) -> String {
         _ => "",
     };
     format!("{} ({tensor} {shape}{why}) {each}", trace.text(op.op))
+}
+
+/// What to do where nobody knows what it is called.
+fn without_options(found: &HostOps, told: &Told<'_>) -> String {
+    let device = told.label(found.device);
+    let op = longest(told, &found.ops).unwrap_or("this");
+    match found.ops.first().map_or(Reason::Unknown, |op| op.reason) {
+        Reason::Unsupported => {
+            format!(
+                "another type or shape of what {op} computes, or a newer build: {device} does not support this one"
+            )
+        }
+        Reason::CacheOnHost { .. } => {
+            format!(
+                "keep the cache in the memory of {device}: the program chooses that where it makes it"
+            )
+        }
+        Reason::WeightOnHost { .. } => {
+            format!(
+                "put the weight into the memory of {device}: the program chooses that where it loads the model"
+            )
+        }
+        _ => format!(
+            "let {device} compute {op}, too: the program chooses that where it loads the model"
+        ),
+    }
 }
 
 fn for_an_op(found: &HostOps, told: &Told<'_>) -> String {

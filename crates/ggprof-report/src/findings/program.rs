@@ -13,7 +13,8 @@ impl InWords for Program {
 
     fn evidence(&self, _: &Told<'_>) -> String {
         let from = if self.is_guess { "a graph run" } else { "a call" };
-        let (each, longest) = (time(self.per_token_ns), time(self.longest_ns));
+        let (end_ns, start_ns) = self.longest;
+        let (each, longest) = (time(self.per_token_ns), time(start_ns - end_ns));
         format!("{each} from the end of {from} to the next, {longest} at most")
     }
 

@@ -84,6 +84,26 @@ fn a_layer_whose_weights_are_in_the_hosts_memory() {
     );
 }
 
+/// libllama's options are those of libllama's programs: an image program takes none of them.
+#[test]
+fn options_of_libllama_are_not_advised_to_other_programs() {
+    check(
+        "run 0..1000
+         op GPU CONV_2D 0..100 input_blocks.0 f32[8] <- f16[32,8] f32[32] run=0 split=0
+         op GPU CONV_2D 100..200 middle_block.1 f32[8] <- f16[32,8] f32[32] run=0 split=0
+         op CPU MUL_MAT 200..600 output_blocks.11 f32[8] <- f16[32,8] f32[32] run=0 split=1
+         placed w,c out=c GPU=yes
+         op CPU FLASH_ATTN_EXT 600..1000 attn1 f32[8] <- f32[8] f16[32] run=0 split=1
+         placed c,c out=c GPU=no",
+        expect![[r#"
+            What costs time, and what to change
+             1. graphs 80.0%: the CPU computes MUL_MAT, which belongs to no layer, while GPU waits (about 800 ns a graph run)
+                because  for a graph run: MUL_MAT (output_blocks.11 [32, 8] f16 x [32] f32, its weight in the host's memory and the batch too small to copy that) 400 ns, FLASH_ATTN_EXT (attn1 [8] f32 x [32] f16, which the device does not support) 400 ns
+                    try  put the weight into the memory of GPU: the program chooses that where it loads the model (certain)
+        "#]],
+    );
+}
+
 /// A token that reads 16.9 GB/s, and machines that can read so many.
 #[test]
 fn at_the_limit_and_below_it() {

@@ -117,10 +117,8 @@ fn finding(
         "lines": point.lines,
         "share": explained.share(finding),
         "spans": spans(phases, budget, start_ns),
-        "example": example.map(|event| {
-            let end_ns = event.start_ns + event.duration_ns;
-            json!([since(event.start_ns, start_ns), since(end_ns, start_ns)])
-        }),
+        "example": example
+            .map(|(from_ns, to_ns)| json!([since(from_ns, start_ns), since(to_ns, start_ns)])),
     })
 }
 

@@ -12,7 +12,9 @@ use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
 use ggprof_analysis::{Gaps, Module, Peaks, Phases, Wall, gaps, phases, wall};
-use ggprof_trace::{Gap, GraphRun, GraphRunId, Measured, Process, ProcessIndex, Trace, done};
+use ggprof_trace::{
+    BackendIndex, Gap, GraphRun, GraphRunId, Measured, Process, ProcessIndex, Trace, done,
+};
 use serde_json::{Value, json};
 
 pub(super) fn tables(
@@ -110,6 +112,7 @@ fn processes(trace: &Trace) -> Vec<Value> {
 }
 
 fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
+    let peak = |at: usize| peaks?.roof_of(trace, BackendIndex(at as u16));
     let backends = trace.backends.iter().enumerate().map(|(at, backend)| {
         let time = wall.backends.iter().find(|time| usize::from(time.backend.0) == at);
         json!({
@@ -122,7 +125,7 @@ fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
             "copying": time.map(|time| time.copying_ns),
             "estimated": time.map_or(0, |time| time.copying_estimated_ns),
             "idle": time.map(|time| time.idle_ns),
-            "peak": peaks.and_then(|peaks| peaks.roof_of(backend)).map(|roof| json!({
+            "peak": peak(at).map(|roof| json!({
                 "bandwidth": roof.read_bytes_per_s.map(|rate| rate / 1e9),
                 "compute": roof.most_ops_per_s().map(|rate| rate / 1e9),
             })),

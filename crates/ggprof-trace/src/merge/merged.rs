@@ -251,12 +251,14 @@ impl Merged {
         }
     }
 
-    /// Launchers on one machine read the same sensors; the one that did so longest counts.
+    /// Launchers on one machine read the same sensors; the one that did so longest counts. What they say of
+    /// their programs stays apart.
     fn take_sensor(&mut self, sensor: &Sensor, maps: &Maps) {
         let machine = self.trace.processes[usize::from(maps.index.0)].machine;
-        let mut sensor = Sensor { machine, ..sensor.clone() };
+        let process = Some(maps.index).filter(|_| sensor.quantity.is_of_program());
+        let mut sensor = Sensor { machine, process, ..sensor.clone() };
         sensor.times_ns.iter_mut().for_each(|ns| *ns = maps.ns(*ns));
-        let key = |it: &Sensor| (it.machine, it.quantity, it.device, it.name.clone());
+        let key = |it: &Sensor| (it.machine, it.process, it.quantity, it.device, it.name.clone());
         let same = self.trace.sensors.iter_mut().find(|it| key(it) == key(&sensor));
         match same {
             Some(known) if known.values.len() >= sensor.values.len() => {}

@@ -210,6 +210,20 @@ fn each_machine_has_its_own_sensors() {
     assert_eq!(merged.sensors.iter().map(values).collect::<Vec<_>>(), [(0, 100), (1, 700)]);
 }
 
+/// Programs of one machine may have limits of their own, such as containers.
+#[test]
+fn each_program_has_its_own_limits() {
+    let of_program = |name: &str, value: u64| {
+        let mut trace = with_power(process(ONE, name, 1, STARTED), value);
+        trace.sensors[0].quantity = Quantity::ThrottledTime;
+        trace
+    };
+    let merged = merge(vec![of_program("a", 100), of_program("b", 700)]).unwrap();
+    let values = |it: &Sensor| (it.machine, it.process.map(|it| it.0), it.values[0]);
+    let found: Vec<_> = merged.sensors.iter().map(values).collect();
+    assert_eq!(found, [(0, Some(0), 100), (0, Some(1), 700)]);
+}
+
 /// The last op of a recording once more.
 fn late_event(trace: &Trace) -> NewEvent {
     let Some(last) = trace.events.iter().last() else { unreachable!("it has one") };

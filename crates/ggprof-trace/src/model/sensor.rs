@@ -1,6 +1,7 @@
 //! What sensors of the machine said while the program ran. They are of a whole device, whoever uses
-//! it.
+//! it, but for what the system says of one program.
 
+use super::ProcessIndex;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +12,9 @@ pub struct Sensor {
     /// Of the processes of a trace that was made of several recordings; 0 where there is one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub machine: u16,
+    /// Of which of several programs it is, if it is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessIndex>,
     /// The device's name.
     pub name: String,
     /// There is such a sensor, but the user may not read it.
@@ -80,6 +84,12 @@ impl Quantity {
         Self::StolenTime,
         Self::ThrottledTime,
     ];
+
+    /// Whether it is of the program, and not of the machine or one of its devices: others may have other
+    /// limits.
+    pub fn is_of_program(self) -> bool {
+        matches!(self, Self::UsableProcessors | Self::ProgramTime | Self::ThrottledTime)
+    }
 
     pub fn number(self) -> u8 {
         self as u8

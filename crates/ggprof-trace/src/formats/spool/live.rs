@@ -9,24 +9,27 @@ use super::tables::{Tables, is_for_reports_only};
 use super::{backends, batches};
 use crate::model::{BackendIndex, Dropped, Trace};
 use described::Described;
-use ggprof_spool::follow::{Follower, New, kept};
+use ggprof_spool::follow::{Follower, New};
 use ggprof_spool::layout;
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::reader::Header;
 use ggprof_spool::record::Record;
 use hashbrown::{HashMap, HashSet};
+use ops::ReadOps;
 use results::{Results, Returned, Wait};
 use std::io;
 use std::path::Path;
 
 mod described;
 mod news;
+mod ops;
 mod results;
 #[cfg(test)]
 mod tests;
 mod work;
 
-pub use news::{LiveCopy, LiveOp, News, Standing};
+pub use news::{LiveCopy, News, Standing};
+pub use ops::{LiveOp, LiveOps};
 
 /// Clock samples that are kept, of each clock: some minutes of them.
 const MOST_SAMPLES: usize = 1000;
@@ -53,8 +56,8 @@ pub struct Live {
     timing_copies: HashSet<BackendIndex>,
     missed_blocks: u64,
     has_positions: bool,
-    /// See [`kept`].
-    op_bytes: Vec<u8>,
+    /// Of this look.
+    read_ops: ReadOps,
 }
 
 impl Live {
@@ -73,7 +76,7 @@ impl Live {
             timing_copies: HashSet::new(),
             missed_blocks: 0,
             has_positions: false,
-            op_bytes: Vec::new(),
+            read_ops: ReadOps::default(),
         })
     }
 
@@ -85,14 +88,14 @@ impl Live {
     /// What is new since the last look; it is `now_ns` of the same clock.
     pub fn look(&mut self, now_ns: u64) -> io::Result<News> {
         let (mut ends, mut begun) = (std::mem::take(&mut self.early), Vec::new());
-        let mut ops = std::mem::take(&mut self.op_bytes);
+        let mut ops = std::mem::take(&mut self.read_ops);
         ops.clear();
         let old_ends = ends.len();
         let Live { spool, follower, tables, described, call_of_thread, call_of_run, .. } = self;
         let has_positions = &mut self.has_positions;
         let header = follower.look(spool, |new, definitions| {
             let record = match new {
-                New::Ops(bytes) => return ops.extend_from_slice(bytes),
+                New::Ops(bytes) => return ops.take(bytes),
                 New::Record(record) => record,
             };
             match &record {
@@ -132,7 +135,7 @@ impl Live {
         let backends = backends::merge(&self.tables, &mut self.trace);
         self.batches(&clock, &begun, &mut news);
         self.work(&clock, &backends, &ops, &mut news);
-        self.op_bytes = kept(ops);
+        self.read_ops = ops;
         self.results(&clock, &returned, now_ns, &mut news);
         self.device_work(&clock, &backends, &mut news);
         self.copies(&clock, &backends, &mut news);

@@ -44,7 +44,7 @@ use std::io::Read;
 use std::ops::RangeInclusive;
 use tables::Tables;
 
-pub use live::{Live, LiveCopy, LiveOp, News, Standing};
+pub use live::{Live, LiveCopy, LiveOp, LiveOps, News, Standing};
 
 /// What every recording file begins with.
 pub(super) const MAGIC: &[u8] = &ggprof_spool::layout::MAGIC;

@@ -20,6 +20,7 @@ pub(super) fn take(tables: &Tables, trace: &mut Trace) {
         let (times_ns, values) = of_it.into_iter().unzip();
         trace.sensors.push(Sensor {
             machine: 0,
+            process: None,
             quantity,
             device: sensor.device,
             name: name.clone(),

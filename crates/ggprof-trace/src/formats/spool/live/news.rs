@@ -1,6 +1,7 @@
 //! What a look at a growing recording finds.
 
-use crate::model::{BackendIndex, Batch, ContextChange, Dropped, NodeId, Stopped};
+use super::ops::LiveOps;
+use crate::model::{BackendIndex, Batch, ContextChange, Dropped, Stopped};
 
 /// What happened between two looks, as far as it is over or its begin is known. Times are those of
 /// `CLOCK_MONOTONIC`, in nanoseconds.
@@ -16,7 +17,7 @@ pub struct News {
     pub runs: Vec<(u64, u64)>,
     /// When the oldest graph run began that is not over.
     pub run_since_ns: Option<u64>,
-    pub ops: Vec<LiveOp>,
+    pub ops: LiveOps,
     /// When backends computed.
     pub busy: Vec<(BackendIndex, u64, u64)>,
     /// Backends that are computing, and since when.
@@ -25,15 +26,6 @@ pub struct News {
     /// The numbers of nodes are others than before.
     pub is_renumbered: bool,
     pub standing: Standing,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct LiveOp {
-    /// Of libllama that it was part of; 0 of none.
-    pub call: u32,
-    pub node: NodeId,
-    pub backend: BackendIndex,
-    pub duration_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -98,10 +98,11 @@ fn descriptions_that_went_are_not_kept() {
         written.put(header::REUSED_BLOCKS, &reused.to_le_bytes());
         let news = live.look(0).unwrap();
         assert_eq!(news.is_renumbered, number > 2, "{number}");
-        let [op] = news.ops[..] else { panic!("{number}: {:?}", news.ops) };
-        let signature = live.descriptions().signature(op.node);
+        let ops: Vec<_> = news.ops.together().collect();
+        let [(_, backend, [(node, _)])] = ops[..] else { panic!("{number}: {ops:?}") };
+        let signature = live.descriptions().signature(*node);
         assert_eq!(signature.output.ne[0], i64::from(number));
-        assert_eq!(live.descriptions().backend(op.backend).name, "CPU");
+        assert_eq!(live.descriptions().backend(backend).name, "CPU");
         let tables = &live.tables;
         let kept = [tables.texts.len() - 1, tables.nodes.len(), tables.shapes.len()];
         assert!(kept.iter().all(|kept| *kept <= 2), "{number}: {kept:?}");

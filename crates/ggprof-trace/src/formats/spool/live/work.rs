@@ -4,11 +4,11 @@ use super::super::backends::BackendMap;
 use super::super::clock::Clock;
 use super::super::device_clocks::DeviceClocks;
 use super::super::tables::{Run, Split, Tables};
-use super::{Live, LiveCopy, LiveOp, News};
+use super::ops::{LiveOp, LiveOps, ReadOps};
+use super::{Live, LiveCopy, News};
 use crate::model::{BackendIndex, DeviceType};
 use ggprof_ggml::computes;
 use ggprof_spool::layout::{self, NONE};
-use ggprof_spool::record::Op;
 
 impl Live {
     /// Graph runs, splits and the ops in them.
@@ -16,7 +16,7 @@ impl Live {
         &mut self,
         clock: &Clock,
         backends: &BackendMap,
-        ops: &[u8],
+        ops: &ReadOps,
         news: &mut News,
     ) {
         for run in self.tables.runs.values() {
@@ -50,33 +50,37 @@ impl Live {
                 None => {}
             }
         }
+        self.ops(clock, backends, ops, news);
+    }
+
+    fn ops(&mut self, clock: &Clock, backends: &BackendMap, read: &ReadOps, news: &mut News) {
         let rate = ns_per_tick(clock, self.tables.clock_samples.last().map_or(0, |it| it.ticks));
-        let mut place_of_split: Option<(u32, layout::SplitBegin, BackendIndex, u32)> = None;
-        for op in ops.chunks_exact(layout::UNIT).filter_map(Op::decode) {
-            // Ops of one split come one after the other.
-            if place_of_split.is_none_or(|(split, ..)| split != op.split) {
-                let split = self.tables.splits.get(&op.split);
-                place_of_split = split.and_then(|split| {
-                    let begin = split.begin;
-                    let call = self.call_of_run.get(&begin.run).copied().unwrap_or(NONE);
-                    Some((op.split, begin, *backends.get(&begin.backend)?, call))
-                });
+        let (mut rest, mut starts) = (&read.ops[..], read.serialized.iter());
+        news.ops = LiveOps::with_room(rest.len());
+        for &(split, count) in &read.splits {
+            let (ops, behind) = rest.split_at(count);
+            rest = behind;
+            let begin = self.tables.splits.get(&split).map(|split| split.begin);
+            let place = begin.and_then(|begin| Some((begin, *backends.get(&begin.backend)?)));
+            let call = begin.and_then(|begin| self.call_of_run.get(&begin.run)).copied();
+            for op in ops {
+                let start = op.is_serialized().then(|| starts.next()).flatten();
+                let Some((begin, backend)) = place else { continue };
+                let place = (begin.shape, op.position);
+                let node = self.nodes.at(&self.tables, &mut self.trace, place, op.is_fused());
+                let Some(node) = node else { continue };
+                let duration_ns = (op.ticks() as f64 * rate) as u64;
+                if let Some(start) = start {
+                    // As the reader of whole recordings does it.
+                    if !computes(self.trace.op_name(node)) {
+                        continue;
+                    }
+                    let start_ns = clock.ns(begin.ticks.saturating_add(*start));
+                    news.busy.push((backend, start_ns, start_ns + duration_ns));
+                }
+                let call = call.unwrap_or(NONE);
+                news.ops.push(LiveOp { call, node, backend, duration_ns });
             }
-            let Some((_, begin, backend, call)) = place_of_split else { continue };
-            let place = (begin.shape, op.position);
-            let node = self.nodes.at(&self.tables, &mut self.trace, place, op.fused);
-            let Some(node) = node else { continue };
-            // As the reader of whole recordings does it.
-            let is_serialized = op.measured == layout::MEASURED_SERIALIZED;
-            if is_serialized && !computes(self.trace.op_name(node)) {
-                continue;
-            }
-            let duration_ns = (op.duration as f64 * rate) as u64;
-            if is_serialized {
-                let start_ns = clock.ns(begin.ticks.saturating_add(op.start));
-                news.busy.push((backend, start_ns, start_ns + duration_ns));
-            }
-            news.ops.push(LiveOp { call, node, backend, duration_ns });
         }
     }
 
