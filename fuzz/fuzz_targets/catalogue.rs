@@ -1,7 +1,7 @@
 //! No catalogue makes its reader, a question or a page panic, and what is read is written the same.
 #![no_main]
 
-use ggprof_analysis::catalogue::{Dimension, Entry, Found, Question, lines, read, series};
+use ggprof_analysis::catalogue::{CatalogueEntry, Dimension, Found, Question, lines, read, series};
 use ggprof_report::documents::{self, Catalogued};
 use ggprof_report::render::{self, Style};
 use ggprof_report::viewer;
@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
     let kept = read(data);
     let again = read(&lines(&kept.known));
     assert!(again.known == kept.known && again.damaged == 0);
-    let recordings: Vec<(&str, &Entry)> = kept
+    let recordings: Vec<(&str, &CatalogueEntry)> = kept
         .known
         .iter()
         .filter_map(|known| match &known.found {
