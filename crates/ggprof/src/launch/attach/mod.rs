@@ -85,15 +85,20 @@ fn load_and_ask(
     };
     let function = OfAgent::find(file, inode, FUNCTION)?;
     let without = OfAgent::find(file, inode, WITHOUT)?;
-    if process.agent.is_some() {
-        abandoned::end(pid)?;
-    }
-    let (changes, one_stood) = on_a_thread(pid, error_number, |caller| {
-        if process.agent.is_none() {
-            load(caller, library, open)?;
-        }
-        ask(caller, function.address(pid)?, settings)
-    })?;
+    abandoned::end(pid)?;
+    let load_and_ask = || {
+        on_a_thread(pid, error_number, |caller| {
+            if process.agent.is_none() {
+                load(caller, library, open)?;
+            }
+            ask(caller, function.address(pid)?, settings)
+        })
+    };
+    let (changes, one_stood) = match load_and_ask() {
+        // A thread that a killed ggprof had asked goes on by itself, and may have done so just now.
+        Err(_) if abandoned::end(pid)? => load_and_ask()?,
+        asked => asked?,
+    };
     let changed = match &changes[..] {
         [] => Ok(None),
         changes => apart::from_us(|| code::change(pid, changes))?.map(Some),
