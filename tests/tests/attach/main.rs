@@ -236,7 +236,7 @@ fn begun_when_loaded(session: &Session, pid: u32) -> Running {
     let pid = pid.to_string();
     loop {
         let words = ["attach", &pid, "--no-sensors", "-o", "p.ggprof"];
-        let mut attached = Running::start(&mut session.ggprof(&words));
+        let mut attached = Running::start(&mut hearing_signals(&session.ggprof(&words)));
         let line = attached.first_line();
         if line.contains("One thread stood for") {
             return attached;
@@ -244,6 +244,20 @@ fn begun_when_loaded(session: &Session, pid: u32) -> Running {
         assert!(is_too_early(&line), "{line}");
         attached.end();
     }
+}
+
+/// Also where the tests were started so that programs do not, as `nohup` does.
+fn hearing_signals(ggprof: &Command) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(ggprof.get_program()).args(ggprof.get_args());
+    for (name, value) in ggprof.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    ggprof.get_current_dir().inspect(|directory| _ = command.current_dir(directory));
+    command
 }
 
 fn how_ops_are_seen(recording: &Recording) -> Option<u8> {
