@@ -1,7 +1,6 @@
 //! `ggprof run` and `ggprof ctl` in a session of their own: a runtime directory and a directory
 //! for files that nobody else uses.
 
-use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -90,36 +89,23 @@ impl Session {
         spools
     }
 
-    /// Waits until what a launcher started has computed some graphs; its number.
+    /// Waits until what a launcher started has computed some graphs; its number. Launchers without
+    /// a runtime directory are listed in every session, so several tests at once have to tell
+    /// theirs apart.
     pub fn wait_for_one(&self, launcher: &Running) -> u32 {
-        self.wait_for_busy(1, || vec![launcher.id().to_string()])[0]
+        self.wait_for_busy(&["status", &launcher.id().to_string()], 1)[0]
     }
 
-    /// Waits until as many processes of this session are listed, each with some graph runs; their numbers.
+    /// Waits until as many processes are listed, each with some graph runs; their numbers.
     pub fn wait_for(&self, processes: usize) -> Vec<u32> {
-        self.wait_for_busy(processes, || self.launchers())
+        self.wait_for_busy(&["status"], processes)
     }
 
-    /// The numbers of its launchers, as their sockets tell. Launchers without a runtime directory are listed
-    /// in every session, so whoever asks for something has to say of whom.
-    fn launchers(&self) -> Vec<String> {
-        let sockets = self.sockets();
-        let names = sockets.iter().filter(|path| path.extension().is_some_and(|it| it == "sock"));
-        let names = names.filter_map(|path| path.file_name()?.to_str());
-        let numbers = names.filter_map(|name| Some(name.split_once('-')?.0.to_owned()));
-        // Each container may have a launcher of the same number.
-        numbers.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
-    fn wait_for_busy(&self, processes: usize, launchers: impl Fn() -> Vec<String>) -> Vec<u32> {
+    fn wait_for_busy(&self, question: &[&str], processes: usize) -> Vec<u32> {
         let started = Instant::now();
         loop {
-            let said = launchers()
-                .iter()
-                .map(|launcher| self.ctl(&["status", launcher]))
-                .collect::<Vec<_>>();
-            let text: String =
-                said.iter().map(|output| String::from_utf8_lossy(&output.stdout)).collect();
+            let output = self.ctl(question);
+            let text = String::from_utf8_lossy(&output.stdout);
             let busy = text.lines().filter(|line| !line.contains("  0 graph runs"));
             let pids: Vec<u32> =
                 busy.filter_map(|line| line.split(' ').next()?.parse().ok()).collect();
